@@ -84,6 +84,16 @@ pub enum Refusal {
         /// The program that asked.
         by: String,
     },
+    /// The plan belongs to another agent, which still has work in it.
+    #[error("the plan belongs to {owner} and has open tasks; {by} cannot {wanted}")]
+    NotItsPlan {
+        /// The agent that owns the plan.
+        owner: String,
+        /// The actor that asked.
+        by: String,
+        /// The requested action, such as `archive it`.
+        wanted: &'static str,
+    },
     /// A person stopped it, and only a person can undo that.
     #[error("{by} {did}{}; only a person can {wanted}", in_quotes(reason))]
     StoppedByPerson {
@@ -338,6 +348,7 @@ impl Refusal {
             Self::NotItsTask { .. } => {
                 "report on your own task, and leave the rest to people and agents".into()
             }
+            Self::NotItsPlan { owner, .. } => format!("ask {owner} or a person to do it"),
             Self::StoppedByPerson { by, .. } => format!("ask {}", by.trim_start_matches("person:")),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {

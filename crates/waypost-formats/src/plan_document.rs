@@ -4,7 +4,7 @@
 //! command line. Does not know tasks: the format has none.
 
 use serde_json::{Map, Value};
-use waypost_core::{Draft, FORMAT, PlanId, Problem, ProblemKind, ProblemLocation, Timestamp};
+use waypost_core::{Draft, FORMAT, ForeignFields, PlanId, Problem, ProblemKind, ProblemLocation, Timestamp};
 
 use crate::field_reader::{Fields, PreservedFields, Shown, json_of};
 use crate::field_writer::{losses, plan_loss, pretty};
@@ -210,6 +210,13 @@ fn written_name(draft: &Draft, kept: &PreservedFields) -> String {
     }
     let name = name.trim_end_matches('-');
     if name.is_empty() { "plan".to_owned() } else { name.to_owned() }
+}
+
+/// Returns by how much the revision of a document exceeds the version of its plan: a document that was imported keeps counting
+/// from the revision that it had.
+pub fn revision_offset(foreign: &ForeignFields) -> u64 {
+    let kept = PreservedFields::of(foreign, Dialect::PlanDocument);
+    kept.get("revision").and_then(Value::as_u64).map_or(0, |revision| revision.saturating_sub(1))
 }
 
 /// Returns the revision that was read, incremented by every version here after the first.

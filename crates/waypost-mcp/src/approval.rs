@@ -22,6 +22,8 @@ pub(crate) enum ApprovalOutcome {
     Approved,
     /// A person rejected the plan, with this reason.
     Rejected(String),
+    /// The person at the client dismissed the question. There is no decision yet.
+    Dismissed,
     /// There is no decision yet.
     Waiting,
 }
@@ -84,6 +86,9 @@ pub(crate) fn ask(
                 let _closed_already = settled.send(());
             }
             return Ok(standing);
+        }
+        if call.client.dismissed.is_cancelled() {
+            return Ok(ApprovalOutcome::Dismissed);
         }
         if asked_there.is_none() {
             asked_there = call.client.ask(seconds > 0, || {

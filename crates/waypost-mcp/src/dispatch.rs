@@ -19,9 +19,10 @@ use waypost_store::meters;
 
 use crate::cancellation::CancelFlag;
 use crate::elicitation::input_required::{CallKey, RunningCall, verdict};
-use crate::elicitation::push::ElicitationTarget;
+use crate::elicitation::push::{Dismissed, ElicitationTarget};
 use crate::elicitation::question::{QuestionSender, Settled, Verdict, settle_blocking};
 use crate::identity::NOBODY;
+use crate::progress::Progress;
 use crate::reply_text;
 use crate::sampling::Sampler;
 use crate::server::{Server, client_info, client_name};
@@ -120,26 +121,27 @@ impl Server {
     ) -> RunningCall {
         let (sender, questions) = mpsc::unbounded_channel();
         let gone = Arc::new(CancelFlag::default());
-        let seen = Arc::clone(&gone);
+        let (seen, dismissed) = (Arc::clone(&gone), Arc::new(CancelFlag::default()));
         let client = Client {
             question_sender: asks
                 .map(|only_while_waiting| QuestionSender { questions: sender, only_while_waiting }),
             model,
             gone: Box::new(move || seen.is_cancelled()),
+            dismissed: Arc::clone(&dismissed),
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
         let (arguments, tool) = (key.arguments.clone(), key.tool.clone());
-        let (recent, over_http) = (Arc::clone(&self.session.plan), self.is_over_http());
+        let (session, over_http) = (Arc::clone(&self.session.plan), self.is_over_http());
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (toolset, found) = &shared.tools[place];
-            let call = Call { workspace: at, caller, arguments, client, over_http, recent };
+            let call = Call { workspace: at, caller, arguments, client, over_http, session };
             let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints(), over_http));
             let outcome = if answer.is_ok() { "answered" } else { "refused" };
             meters().calls.with([&tool, outcome], |calls| calls.add(1));
             answer
         });
-        RunningCall { answer, questions, gone, workspace }
+        RunningCall { answer, questions, gone, dismissed, workspace }
     }
 
     /// Waits for the tool, and meanwhile passes its questions to the person at the client.
@@ -149,6 +151,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<Answer, ToolError> {
         let _cancel = CancelOnDrop(Some(Arc::clone(&running.gone)));
+        let mut progress = Progress::of(context);
         let mut open = None;
         loop {
             tokio::select! {
@@ -162,8 +165,11 @@ impl Server {
                     let asked = Arc::clone(&self.shared.elicitations).ask(asker, pending);
                     open = asked.map(Box::pin);
                 }
-                () = async { if let Some(open) = &mut open { open.await } }, if open.is_some() => {
+                Some(dismissed) = async { Some(open.as_mut()?.await) }, if open.is_some() => {
                     open = None;
+                    if dismissed == Dismissed(true) {
+                        running.dismissed.cancel();
+                    }
                 }
                 answered = &mut running.answer => {
                     // The call did not wait for the person, who may still answer.
@@ -173,6 +179,7 @@ impl Server {
                     return flat(answered);
                 }
                 () = context.ct.cancelled(), if !running.gone.is_cancelled() => running.gone.cancel(),
+                () = progress.due() => progress.send().await,
             }
         }
     }
@@ -185,12 +192,14 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ToolError> {
         let cancel = CancelOnDrop(Some(Arc::clone(&running.gone)));
+        let mut progress = Progress::of(context);
         let pending = loop {
             tokio::select! {
                 biased;
                 answered = &mut running.answer => return Ok(CallToolResponse::Complete(result(flat(answered)))),
                 Some(pending) = running.questions.recv() => break pending,
                 () = context.ct.cancelled(), if !running.gone.is_cancelled() => running.gone.cancel(),
+                () = progress.due() => progress.send().await,
             }
         };
         cancel.disarm();
@@ -217,7 +226,8 @@ impl Server {
                 let asked = self.shared.pending_calls.suspend(key, suspended.running, suspended.pending)?;
                 return Ok(CallToolResponse::InputRequired(asked));
             }
-            // The person dismissed the question: the call ends, and the plan waits for an answer from another front end.
+            // The call ends, and the plan waits for an answer from another front end.
+            Settled::Dismissed => suspended.running.dismissed.cancel(),
             Settled::Open => suspended.running.gone.cancel(),
         }
         self.round(suspended.running, key, context).await

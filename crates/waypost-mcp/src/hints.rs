@@ -149,6 +149,7 @@ pub(crate) fn about_store(error: &StoreError) -> &'static str {
         }
         StoreError::TooNew { .. } => "report this: a person has to update Waypost",
         StoreError::Busy => "try again",
+        StoreError::HolderStopped { .. } => "report this: a person has to continue or end that process",
         StoreError::DiskFull { .. } => "nothing was changed; report this: a person has to free disk space",
         StoreError::StoreRemoved { .. } => {
             "report this: a person has to restore the store and restart this server"
@@ -197,6 +198,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         }
         Refusal::OnlyAPerson { .. } | Refusal::StoppedByPerson { .. } => "ask a person",
         Refusal::NotItsTask { .. } => "report on your own task",
+        Refusal::NotItsPlan { .. } => "ask its owner or a person to do it",
         Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
             "send the attempt returned when the task was claimed, or none"

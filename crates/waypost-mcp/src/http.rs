@@ -15,6 +15,7 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
@@ -36,6 +37,10 @@ pub const SESSION_IDLE_SECONDS: u64 = 60 * 60;
 pub const SESSION_SPARE_SECONDS: u64 = 60;
 /// The header that carries the session id.
 const SESSION: &str = "mcp-session-id";
+/// The header that carries the version of the protocol.
+const PROTOCOL: &str = "mcp-protocol-version";
+/// The first version of the protocol in which a stream begins with an empty event.
+const EMPTY_EVENT_SINCE: &str = "2025-11-25";
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -51,6 +56,8 @@ tokio::task_local! {
 #[derive(Clone)]
 pub struct HttpService {
     protocol: StreamableHttpService<Server, Sessions>,
+    /// The same for clients of protocols without the empty first event of a stream, which some of them take for a message.
+    earlier: StreamableHttpService<Server, Sessions>,
     sessions: Arc<Sessions>,
     body_bytes_max: usize,
 }
@@ -65,8 +72,10 @@ pub fn http_service(server: &Server, body_bytes_max: usize) -> HttpService {
         .with_max_request_body_bytes(body_bytes_max);
     let sessions = Arc::new(Sessions::new(SESSIONS_MAX, Duration::from_secs(SESSION_SPARE_SECONDS)));
     let begin = move || Ok(server.for_session());
+    let earlier = config.clone().with_sse_retry(None);
+    let earlier = StreamableHttpService::new(begin.clone(), Arc::clone(&sessions), earlier);
     let protocol = StreamableHttpService::new(begin, Arc::clone(&sessions), config);
-    HttpService { protocol, sessions, body_bytes_max }
+    HttpService { protocol, earlier, sessions, body_bytes_max }
 }
 
 impl HttpService {
@@ -90,8 +99,9 @@ impl HttpService {
         };
         let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_json = kind.is_some_and(|kind| kind.trim_start().starts_with("application/json"));
+        let protocol = if begins_with_empty_event(&head, &body) { &self.protocol } else { &self.earlier };
         let request = Request::from_parts(head, Full::new(body.clone()));
-        let asked = async { (self.protocol.handle(request).await, TURNED_AWAY.with(Cell::get)) };
+        let asked = async { (protocol.handle(request).await, TURNED_AWAY.with(Cell::get)) };
         match TURNED_AWAY.scope(Cell::new(false), asked).await {
             (_, true) => no_room(),
             // rmcp also returns this status for a JSON body that is not a valid message.
@@ -124,6 +134,18 @@ impl HttpService {
         }
         answer
     }
+}
+
+/// Whether the client's protocol begins a stream with an empty event, from which the client can resume. The first request names
+/// the protocol in its body, all others in a header.
+fn begins_with_empty_event(head: &Parts, body: &[u8]) -> bool {
+    let named = head.headers.get(PROTOCOL).and_then(|named| named.to_str().ok()).map(str::to_owned);
+    let asked = || {
+        let message: serde_json::Value = serde_json::from_slice(body).ok()?;
+        message.pointer("/params/protocolVersion")?.as_str().map(str::to_owned)
+    };
+    // Versions are dates, whose order is that of their texts.
+    named.or_else(asked).is_some_and(|version| version.as_str() >= EMPTY_EVENT_SINCE)
 }
 
 fn worded(status: StatusCode, words: impl Into<Bytes>) -> Answered {

@@ -20,6 +20,7 @@ mod native;
 mod orchestrator;
 mod partial_json;
 mod plan_text;
+mod progress;
 mod prompts;
 mod reply_text;
 mod resource_updates;

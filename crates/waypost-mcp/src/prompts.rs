@@ -28,17 +28,17 @@ pub(crate) fn list() -> Vec<Prompt> {
     ]
 }
 
-/// Returns the messages of a prompt with these arguments.
+/// Returns the messages of a prompt with these arguments, for an agent and the plan that its session works on.
 pub(crate) fn get(
     workspace: &Workspace,
-    by: &Actor,
+    (by, recent): (&Actor, Option<PlanId>),
     toolsets: &[Toolset],
     name: &str,
     arguments: &Map<String, Value>,
 ) -> Result<GetPromptResult, ToolError> {
     let said = arguments.get("plan").and_then(Value::as_str).map(str::trim).filter(|said| !said.is_empty());
     let text = match name {
-        "plan" => shown(workspace, &chosen(workspace, by, said)?)?,
+        "plan" => shown(workspace, &chosen(workspace, by, recent, said)?)?,
         "work_through_plan" => {
             let no_plan = || ToolError::new("no plan was named", "pass plan: an id or the beginning of one");
             work_through(workspace, &workspace.plans().resolve(said.ok_or_else(no_plan)?)?, toolsets)?
@@ -54,10 +54,19 @@ pub(crate) fn get(
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }
 
-/// Returns the named plan, or the agent's own: the newest unfinished, else the newest.
-fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, ToolError> {
+/// Returns the named plan, or that of the session, or the agent's own: the newest unfinished, else the newest.
+fn chosen(
+    workspace: &Workspace,
+    by: &Actor,
+    recent: Option<PlanId>,
+    said: Option<&str>,
+) -> Result<PlanId, ToolError> {
     if let Some(said) = said {
         return Ok(workspace.plans().resolve(said)?);
+    }
+    // The session may have worked in another workspace.
+    if let Some(recent) = recent.filter(|recent| workspace.plans().with_plan(recent, |_| ()).is_ok()) {
+        return Ok(recent);
     }
     let open = Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect();
     let own = match workspace.newest(by, open)? {

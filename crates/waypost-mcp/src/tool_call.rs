@@ -1,6 +1,6 @@
 //! One tool call: the caller, the arguments, the workspace and the client behind it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use waypost_core::{Actor, Phase, Plan, PlanId};
 use waypost_service::{Caller, Service, ServiceError};
 
+use crate::cancellation::CancelFlag;
 use crate::elicitation::question::{PendingQuestion, Question, QuestionSender};
 use crate::hints;
 use crate::reply_text;
@@ -28,8 +29,25 @@ pub(crate) struct Call {
     pub(crate) client: Client,
     /// Whether the call came over HTTP, from a caller that may be on another machine.
     pub(crate) over_http: bool,
-    /// The caller's own plan that this session created, named or claimed a task of last. Each session of an agent has its own.
-    pub(crate) recent: Arc<Mutex<Option<PlanId>>>,
+    /// The plan that this session works on. Each session of an agent has its own.
+    pub(crate) session: Arc<Mutex<SessionPlan>>,
+}
+
+/// The plan of the caller that a session works on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionPlan {
+    plan: Option<PlanId>,
+    /// Whether the session created, named or changed it; otherwise the session has only read it.
+    is_its_own: bool,
+    /// The plan whose start the session has been told.
+    pub(crate) started: Option<PlanId>,
+}
+
+impl SessionPlan {
+    /// The plan that the session works on, or has read.
+    pub(crate) fn id(&self) -> Option<PlanId> {
+        self.plan.clone()
+    }
 }
 
 /// The program at the other end of a call.
@@ -40,6 +58,8 @@ pub(crate) struct Client {
     pub(crate) model: Option<Sampler>,
     /// Whether the client has cancelled the call.
     pub(crate) gone: Box<dyn Fn() -> bool + Send>,
+    /// Set when the person at the client has dismissed the question.
+    pub(crate) dismissed: Arc<CancelFlag>,
 }
 
 impl Client {
@@ -113,17 +133,49 @@ impl Call {
         self.service().resolve_plan(id)
     }
 
+    /// The state of the session that the call belongs to.
+    pub(crate) fn session(&self) -> MutexGuard<'_, SessionPlan> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Makes this plan the session's default for calls that name none, if it is the caller's own.
     pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), ToolError> {
         if self.view(plan, |plan, _| plan.spec().owner == self.by().name)? {
-            *self.recent.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan.clone());
+            let mut session = self.session();
+            (session.plan, session.is_its_own) = (Some(plan.clone()), true);
         }
         Ok(())
     }
 
+    /// Notes that the session has read this plan of the caller, unless it works on one: its next calls mean the same plan,
+    /// whatever other sessions of the agent create meanwhile.
+    pub(crate) fn note_read(&self, plan: &PlanId) {
+        let mut session = self.session();
+        if !session.is_its_own {
+            session.plan = Some(plan.clone());
+        }
+    }
+
+    /// Returns the plan that the session works on, and whether it is the session's own or only read. `None` if there is no
+    /// such plan in this workspace, or it belongs to another agent now.
+    pub(crate) fn session_plan(&self) -> Result<Option<(PlanId, bool)>, ToolError> {
+        let SessionPlan { plan, is_its_own, .. } = self.session().clone();
+        let Some(plan) = plan else { return Ok(None) };
+        match self.view(&plan, |plan, _| plan.spec().owner == self.by().name) {
+            Ok(is_the_callers) => Ok(is_the_callers.then_some((plan, is_its_own))),
+            Err(ServiceError::NoSuchPlan(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the caller's sessions are told apart. Requests of a protocol without sessions all share one.
+    pub(crate) fn has_session(&self) -> bool {
+        self.caller.worker != self.by().to_string()
+    }
+
     /// Returns the session's default plan if it is unfinished; otherwise the caller's newest unfinished plan, if any.
     pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, ToolError> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let recent = self.session().plan.clone();
         if let Some(plan) = recent {
             let is_open = |plan: &Plan| !(plan.state().phase.is_finished() || plan.state().archived);
             match self.read(&plan, is_open) {

@@ -46,6 +46,20 @@ impl ToolError {
         Self::of_problems("plan", problems)
     }
 
+    /// One error for several, so that the caller can correct all of them at once. A single one stays as it is.
+    pub(crate) fn joined(mut errors: Vec<Self>) -> Self {
+        if errors.len() == 1
+            && let Some(one) = errors.pop()
+        {
+            return one;
+        }
+        let mut lines: Vec<String> = errors.iter().take(PROBLEMS_NAMED_MAX).map(Self::text).collect();
+        if errors.len() > lines.len() {
+            lines.push(format!("and {} more", errors.len() - lines.len()));
+        }
+        Self::new(lines.join("; "), "fix all of them, then retry")
+    }
+
     fn of_problems(what: &str, problems: &[Problem]) -> Self {
         if let [one] = problems {
             return Self::new(format!("invalid {what}: {one}"), one.hint()).with_fact("code", "invalid");

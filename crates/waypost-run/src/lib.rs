@@ -15,8 +15,8 @@ mod store_clock;
 pub use action_queue::ActionQueue;
 pub use observe::{Happened, Observer, happened_since};
 pub use reporters::{
-    REPORT_BYTES_MAX, REPORTS_WAITING_MAX, WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, payload, reporter_owner,
-    reports,
+    REPORT_BYTES_MAX, REPORTS_WAITING_MAX, StoreReports, WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, payload,
+    reporter_owner, reports,
 };
 pub use runner::{
     Controller, ExitPolicy, Follow, Options, RunError, RunObserver, RunWarning, Runner, Summary, View,

@@ -5,13 +5,14 @@
 //! served here: they get the event log itself, from a stored position ([`WebhookOutbox`]).
 
 mod program;
+mod store_reports;
 mod webhook;
 mod webhook_outbox;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ use waypost_config::{Config, Report, Reporter};
 use waypost_store::WORKER_VARIABLE;
 
 use self::program::{Line, Program};
+pub use self::store_reports::StoreReports;
 pub use self::webhook::payload;
 pub use self::webhook_outbox::{WEBHOOK_AGE_SECONDS_MAX, WebhookOutbox, reporter_owner};
 
@@ -87,6 +89,17 @@ impl Reporters {
         Self { all: config.reporters.iter().filter_map(begin).collect() }
     }
 
+    /// Whether there is nobody to report to.
+    fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns a message for each reporter that cannot work.
+    fn unusable(&self) -> Vec<String> {
+        let says = |one: &Active| one.why.as_ref().map(|why| format!("reporter {}: {why}", one.name));
+        self.all.iter().filter_map(says).collect()
+    }
+
     /// Reports an event to all reporters that want it.
     pub(crate) fn tell(&mut self, at: Timestamp, notice: &RunEvent) {
         if self.all.is_empty() {
@@ -140,19 +153,23 @@ fn chosen(variables: &BTreeMap<String, String>, names: &[String]) -> BTreeMap<St
     names.iter().filter_map(|name| Some((name.clone(), variables.get(name)?.clone()))).collect()
 }
 
-/// Opens a file of the workspace for appending. Links are followed before the check that the file lies inside.
-fn open(workspace: &Path, relative: &str) -> Result<File, String> {
-    let unusable = |error: io::Error| format!("{relative:?} cannot be used: {error}");
-    let root = workspace.canonicalize().map_err(unusable)?;
-    let path = root.join(relative);
-    let folder = path.parent().unwrap_or(&root).canonicalize().map_err(unusable)?;
-    let outside = |path: &Path| !path.starts_with(&root);
-    if outside(&folder) || path.is_symlink() && path.canonicalize().map_or(true, |path| outside(&path)) {
-        return Err(format!("{relative:?} leads out of the workspace"));
+/// Opens a log for appending: a file of the workspace, or an absolute path that the operator's configuration names. Links are
+/// followed before the check that a file of the workspace lies inside.
+fn open(workspace: &Path, named: &str) -> Result<File, String> {
+    let unusable = |error: io::Error| format!("{named:?} cannot be used: {error}");
+    let mut path = PathBuf::from(named);
+    if !path.is_absolute() {
+        let root = workspace.canonicalize().map_err(unusable)?;
+        path = root.join(named);
+        let folder = path.parent().unwrap_or(&root).canonicalize().map_err(unusable)?;
+        let outside = |path: &Path| !path.starts_with(&root);
+        if outside(&folder) || path.is_symlink() && path.canonicalize().map_or(true, |path| outside(&path)) {
+            return Err(format!("{named:?} leads out of the workspace"));
+        }
     }
     // A pipe would make the run wait for its reader.
     if path.exists() && !path.is_file() {
-        return Err(format!("{relative:?} is not a file"));
+        return Err(format!("{named:?} is not a file"));
     }
     OpenOptions::new().append(true).create(true).open(&path).map_err(unusable)
 }
@@ -215,8 +232,6 @@ impl Active {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
     use waypost_core::{PlanId, TaskId};
 

@@ -849,6 +849,7 @@ fn refused_task(refusal: &Refusal) -> Option<&str> {
         | Refusal::OnlyAPerson { .. }
         | Refusal::StoppedByPerson { .. }
         | Refusal::NotItsTask { .. }
+        | Refusal::NotItsPlan { .. }
         | Refusal::NotWhatWasLookedAt { .. }
         | Refusal::StaleAttempt { .. }
         | Refusal::HasDependants { .. }

@@ -221,6 +221,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::AwaitsAnswer { .. }
         | Refusal::StoppedByPerson { .. }
         | Refusal::NotItsTask { .. }
+        | Refusal::NotItsPlan { .. }
         | Refusal::NoSuchTask { .. } => true,
         Refusal::Invalid { .. }
         | Refusal::OnlyAPerson { .. }

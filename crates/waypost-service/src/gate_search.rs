@@ -241,6 +241,14 @@ impl Service {
         })
     }
 
+    /// Whether work for machines may wait for a plan: its own, or that of a plan that waits for it in turn. Other waits follow a
+    /// plan to its next owner, and nothing runs because of them.
+    fn matters_to_machines(&self, plan: &PlanId) -> Result<bool, ServiceError> {
+        let (has_work, owner) =
+            self.read(plan, |plan| (plan.has_machine_work(), plan.spec().owner.clone()))?;
+        Ok(has_work || !self.plans().store().query(|read| read.waits(plan, &owner, None))?.is_empty())
+    }
+
     /// Looks at other plans for a write: who waits for tasks of the plan, and which of the tasks in question are gates or
     /// wait for one.
     pub(crate) fn look_at_other_plans(
@@ -250,8 +258,12 @@ impl Service {
     ) -> Result<OtherPlanFacts, ServiceError> {
         let owner = self.read(plan, |plan| plan.spec().owner.clone())?;
         let waits = self.plans().store().query(|read| read.waits(plan, &owner, None))?;
-        let of_owner = waits.iter().filter(|wait| wait.on.plan.is_none());
-        let awaited_of_owner = of_owner.map(|wait| wait.on.task.clone()).collect();
+        let mut awaited_of_owner = BTreeSet::new();
+        for wait in waits.iter().filter(|wait| wait.on.plan.is_none()) {
+            if self.matters_to_machines(&wait.plan)? {
+                awaited_of_owner.insert(wait.on.task.clone());
+            }
+        }
         let awaited: HashSet<TaskId> = waits.into_iter().map(|wait| wait.on.task).collect();
         let mut known = OtherPlanFacts { awaited, awaited_of_owner, gated: BTreeMap::new() };
         for on in asked {

@@ -2,7 +2,7 @@
 
 use waypost_config::Config;
 use waypost_core::{
-    ActorKind, Command, Draft, Event, Phase, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
+    Actor, ActorKind, Command, Draft, Event, Phase, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
     TaskChanges, TaskId, validate,
 };
 use waypost_store::{NewPlan, WriteError};
@@ -13,6 +13,10 @@ use crate::error::{ServiceError, Subject};
 use crate::gate::{brings_peoples_acts, without_peoples_acts};
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::{Guard, RecordRule, Service, Terms, WriteReply, WriteResult};
+
+/// How many of the latest versions of an archived plan are searched for the one that archived it: nothing but results of other
+/// plans and a second archiving can follow.
+const ARCHIVING_VERSIONS_MAX: usize = 20;
 
 /// Options for creating a plan.
 #[derive(Clone, Debug, Default)]
@@ -250,6 +254,22 @@ impl Service {
     /// Archives a plan.
     pub fn archive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
         self.write(by, plan, vec![Command::Archive], guard)
+    }
+
+    /// Returns who archived a plan. `None` if it is not archived, or its latest versions do not say.
+    pub fn archived_by(&self, plan: &PlanId) -> Result<Option<Actor>, ServiceError> {
+        let (archived, version) = self.view(plan, |plan, _| (plan.state().archived, plan.version()))?;
+        if !archived {
+            return Ok(None);
+        }
+        let latest = self.plans().history(
+            plan,
+            version.saturating_sub(ARCHIVING_VERSIONS_MAX as u64),
+            ARCHIVING_VERSIONS_MAX,
+        )?;
+        let archives = |event: &Event| matches!(event, Event::PlanArchived { .. });
+        let found = latest.into_iter().rev().find(|entry| entry.events.iter().any(archives));
+        Ok(found.map(|entry| entry.actor))
     }
 
     /// Restores a plan from the archive.

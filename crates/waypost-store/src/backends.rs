@@ -7,6 +7,7 @@ pub(crate) mod file;
 mod hash_chain;
 mod in_memory_query;
 mod list_query;
+mod lock_holder;
 pub(crate) mod memory;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;

@@ -36,6 +36,16 @@ pub enum StoreError {
     /// Other processes wrote for longer than [`BUSY_SECONDS_MAX`].
     #[error("the store stayed busy for {BUSY_SECONDS_MAX} seconds")]
     Busy,
+    /// A process that was stopped while it wrote holds the store's lock.
+    #[error("process {process} ({program}) is stopped and holds the lock for writing to {what}")]
+    HolderStopped {
+        /// The name of the store.
+        what: String,
+        /// The id of the process.
+        process: u32,
+        /// The name of its program.
+        program: String,
+    },
     /// The file system failed.
     #[error("{}: {source}", path.display())]
     Files {
@@ -128,6 +138,7 @@ impl StoreError {
             Self::Corrupt { .. } => "nothing was changed; check the store",
             Self::TooNew { .. } => "update Waypost",
             Self::Busy => "try again; if it lasts, see which process holds the store",
+            Self::HolderStopped { .. } => "continue that process (kill -CONT) or end it, then try again",
             Self::Files { .. } => "see that the path exists and may be read and written",
             Self::DiskFull { .. } => "free disk space, then try again",
             Self::StoreRemoved { .. } => "put it back, or restore a backup, then start again",

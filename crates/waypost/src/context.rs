@@ -8,13 +8,15 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_account::Terminal;
 use waypost_config::{Config, NotTrusted};
-use waypost_core::{Actor, ActorKind, Draft, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId};
+use waypost_core::{
+    Actor, ActorKind, Draft, Phase, Plan, PlanId, Problem, ProblemLocation as InPlan, Task, TaskId,
+};
 use waypost_service::admission as admit;
 use waypost_service::{
     Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, awaits_approval,
     may_start_tasks, resolve_task,
 };
-use waypost_store::{Durability, MemoryStore, PlanStore, Store, open};
+use waypost_store::{Durability, MemoryStore, PlanStore, Query, Sort, Store, open};
 use waypost_text::sanitize_line;
 
 use crate::actor::{account, evidence};
@@ -245,6 +247,27 @@ impl Context {
         let plans = self.plans()?;
         let id = plans.resolve(id)?;
         Ok(self.found(plans, id))
+    }
+
+    /// Finds the plan that is worked on, or else the one that changed last.
+    pub(crate) fn find_latest(&self) -> Outcome<PlanHandle> {
+        let plans = self.plans()?;
+        let latest = |phases: Vec<Phase>| -> Outcome<Option<PlanId>> {
+            let query = Query { phases, sort: Sort::Updated, limit: 1, ..Query::default() };
+            Ok(plans.heads(&query)?.items.into_iter().next().map(|head| head.id))
+        };
+        let found = match latest(vec![Phase::Active, Phase::Paused])? {
+            Some(id) => Some(id),
+            None => latest(Vec::new())?,
+        };
+        match found {
+            Some(id) => Ok(self.found(plans, id)),
+            None => {
+                let create = "create one with `waypost new`, or `waypost import` a file";
+                let offered = store_location::jaato_import(&self.folders()?.workspace);
+                Err(Failure::not_found("there is no plan", offered.unwrap_or(create)))
+            }
+        }
     }
 
     /// The parts of a draft that are missing from the configuration or forbidden by it.

@@ -212,6 +212,7 @@ impl From<StoreError> for Failure {
             StoreError::TooNew { .. } => Exit::Outdated,
             StoreError::Corrupt { .. }
             | StoreError::Busy
+            | StoreError::HolderStopped { .. }
             | StoreError::Files { .. }
             | StoreError::DiskFull { .. }
             | StoreError::StoreRemoved { .. }
@@ -228,6 +229,7 @@ impl From<StoreError> for Failure {
             StoreError::Corrupt { .. }
             | StoreError::TooNew { .. }
             | StoreError::Busy
+            | StoreError::HolderStopped { .. }
             | StoreError::Files { .. }
             | StoreError::DiskFull { .. }
             | StoreError::StoreRemoved { .. }

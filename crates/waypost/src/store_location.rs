@@ -15,6 +15,8 @@ use crate::error::{Failure, Outcome};
 pub(crate) const FOLDER: &str = ".waypost";
 /// The store's file in that folder.
 const DATABASE: &str = "waypost.db";
+/// jaato's folder in a workspace.
+const JAATO: &str = ".jaato";
 /// jaato's own configuration in that folder, if present.
 pub(crate) const TODO: &str = "todo.json";
 /// What has to belong to the account in a workspace.
@@ -22,6 +24,19 @@ const NAMES: WorkspaceNames<'static> =
     WorkspaceNames { own: FOLDER, files: &["config.toml", TODO, DATABASE, "logs"] };
 /// The content of the folder's `.gitignore`, which keeps it out of version control.
 pub(crate) const IGNORED: &str = "*\n";
+
+/// Returns jaato's configuration for a workspace: the one in Waypost's own folder or, without that, the one that jaato reads.
+pub(crate) fn todo_file(own: &Path) -> PathBuf {
+    let ours = own.join(TODO);
+    let theirs = own.parent().unwrap_or(own).join(JAATO).join(TODO);
+    if !ours.exists() && theirs.exists() { theirs } else { ours }
+}
+
+/// Returns the command that imports the plans that jaato keeps in a workspace, if it keeps any.
+pub(crate) fn jaato_import(workspace: &Path) -> Option<&'static str> {
+    let has_plans = workspace.join(JAATO).join("plans.json").is_file();
+    has_plans.then_some("`waypost import .jaato --owner AGENT` imports the plans of jaato")
+}
 
 /// The location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +56,7 @@ impl StoreLocation {
     /// Returns the store that a `todo.json` in the folder names, if it names one.
     pub(crate) fn todo_store(&self) -> Option<Self> {
         let folder = self.folder.as_ref()?;
-        let text = fs::read_to_string(folder.join(TODO)).ok()?;
+        let text = fs::read_to_string(todo_file(folder)).ok()?;
         let path = waypost_config::todo_store(&text)?;
         let root = folder.parent().unwrap_or(folder);
         Some(Self { location: format!("file:{}", root.join(path).display()), ..self.clone() })

@@ -13,7 +13,7 @@ use waypost_text::reveal;
 use crate::context::{Context, note_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
-use crate::workspace_config::{FILE, WorkspaceConfig, account_file};
+use crate::workspace_config::{WorkspaceConfig, account_file};
 
 /// Loads the configuration for a command that runs what it defines. A present person is asked to trust the workspace's. The
 /// command itself says if it does not count: as a note, or as the reason why it fails.
@@ -114,7 +114,7 @@ fn lines(brought: &WorkspaceConfig) -> Outcome<Vec<String>> {
 
 /// Whether a file's settings are shown one by one.
 fn is_own(name: &str) -> bool {
-    [FILE, crate::store_location::TODO].iter().any(|own| name == format!(".waypost/{own}"))
+    [".waypost/config.toml", ".waypost/todo.json", ".jaato/todo.json"].contains(&name)
 }
 
 /// The address that a repository was cloned from, without a password. Read from the file: git would run what the

@@ -15,7 +15,7 @@ use waypost_planner::Prompts;
 
 use crate::actor::account;
 use crate::error::{Failure, Outcome};
-use crate::store_location::TODO;
+use crate::store_location::{TODO, todo_file};
 use crate::view::text;
 
 /// The name of the configuration file.
@@ -57,7 +57,7 @@ impl WorkspaceConfig {
             workspace: workspace.to_owned(),
             contents: Mutex::default(),
         };
-        for path in [own.join(TODO), own.join(FILE)] {
+        for path in [todo_file(own), own.join(FILE)] {
             match found.text(&path) {
                 Ok(text) => {
                     let name = path.display().to_string();

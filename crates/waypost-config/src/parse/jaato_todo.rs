@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::address::is_address;
 use crate::executor::Header;
 use crate::layer::Origin;
-use crate::parse::values::stays_inside;
+use crate::parse::values::{is_log_path, stays_inside};
 use crate::problem::ConfigProblem;
 use crate::settings::{Config, Report, Reporter, Webhook};
 
@@ -14,6 +14,8 @@ use crate::settings::{Config, Report, Reporter, Webhook};
 const NAME: &str = "todo";
 /// The variable that contains the token of its webhook.
 const TOKEN_VARIABLE: &str = "TODO_WEBHOOK_TOKEN";
+/// Where plans are stored if the flat form does not say where.
+const STORAGE_PATH: &str = ".jaato/plans.json";
 /// Keys that only affect what jaato displays or how it finds its files.
 const MEANINGLESS: [&str; 4] = ["display", "config_path", "agent_name", "storage_use_directory"];
 
@@ -64,8 +66,14 @@ fn storage_of(fields: &Map<String, Value>) -> Option<(&str, Option<&str>)> {
     let nested = fields.get("storage");
     let nested = |name: &str| nested?.get(name)?.as_str();
     let flat = |name: &str| fields.get(name)?.as_str();
-    let kind = nested("type").or_else(|| flat("storage_type"))?;
-    Some((kind, nested("path").or_else(|| flat("storage_path"))))
+    let path = nested("path").or_else(|| flat("storage_path"));
+    // The program's nested form has no default.
+    let Some(kind) = nested("type") else {
+        let kind = flat("storage_type")?;
+        let default = matches!(kind, "file" | "hybrid").then_some(STORAGE_PATH);
+        return Some((kind, path.or(default)));
+    };
+    Some((kind, path))
 }
 
 struct Todo<'a> {
@@ -171,12 +179,13 @@ impl Todo<'_> {
     fn file(&mut self, at: &str, more: &Map<String, Value>) -> Option<Report> {
         self.known_keys(at, more, &["path"]);
         match more.get("path").and_then(Value::as_str) {
-            Some(path) if !path.is_empty() && stays_inside(path) => {
-                Some(Report::File { path: path.to_owned() })
-            }
+            Some(path) if is_log_path(path) => Some(Report::File { path: path.to_owned() }),
             Some(path) => {
                 let what = format!("`{at}.path` names {path:?}, outside of the workspace");
-                self.refuse(what, "name a file of the workspace, relative to it")
+                self.refuse(
+                    what,
+                    "name a file of the workspace, relative to it, or an absolute path without ..",
+                )
             }
             None => self.refuse(format!("`{at}` has no `path`"), "for example \"path\": \"events.jsonl\""),
         }

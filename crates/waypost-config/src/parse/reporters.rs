@@ -5,7 +5,7 @@ use toml::de::DeValue;
 use super::reader::{Table, set};
 use crate::address::is_address;
 use crate::executor::Header;
-use crate::parse::values::{one_of, stays_inside};
+use crate::parse::values::{is_log_path, one_of};
 use crate::settings::{
     REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, WEBHOOK_ATTEMPTS_MAX, Webhook,
 };
@@ -52,11 +52,11 @@ impl Table<'_> {
             self.missing("path", "for example path = \"events.jsonl\"");
             return None;
         };
-        if !file.is_empty() && stays_inside(&file) {
+        if is_log_path(&file) {
             return Some(Report::File { path: file });
         }
         let what = format!("{} would write {file:?}, outside of the workspace", self.path);
-        self.refuse(at, what, "name a file of the workspace, relative to it")
+        self.refuse(at, what, "name a file of the workspace, relative to it, or an absolute path without ..")
     }
 
     fn report_command(&mut self) -> Option<Report> {

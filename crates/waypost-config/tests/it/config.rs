@@ -231,7 +231,7 @@ fn reporters_are_read_and_their_mistakes_are_named() {
         "[reporters.a]\nkind = \"telegraph\"\n[reporters.b]\nkind = \"file\"\npath = \"../up\"\n[reporters.c]\nkind = \"command\"\n[reporters.d]\nkind = \"console\"\nevents = [\"task_faild\"]\n[reporters.e]\nkind = \"file\"\n",
         &[
             ".waypost/config.toml:2: reporters.a has the unknown kind \"telegraph\" (it can be console, file, command, webhook)",
-            ".waypost/config.toml:5: reporters.b would write \"../up\", outside of the workspace (name a file of the workspace, relative to it)",
+            ".waypost/config.toml:5: reporters.b would write \"../up\", outside of the workspace (name a file of the workspace, relative to it, or an absolute path without ..)",
             ".waypost/config.toml:6: reporters.c has no `command` (for example command = [\"notify-send\", \"waypost\"])",
             ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", which is not an event (did you mean task_failed?)",
             ".waypost/config.toml:11: reporters.e has no `path` (for example path = \"events.jsonl\")",
@@ -439,6 +439,17 @@ fn a_todo_json_is_read_flat_and_nested() {
     assert_eq!(console.reporters["todo"].report, Report::Console);
     assert!(console.ignored[0].contains("storage `memory`"), "{:?}", console.ignored);
     assert_eq!(todo_store(r#"{ "storage_type": "memory" }"#), None);
+    // The document's own examples: a log of the machine, and a storage without a path.
+    let log =
+        todo(r#"{ "reporter_type": "file", "reporter_config": { "path": "/var/log/jaato/plans.log" } }"#);
+    assert_eq!(
+        log.unwrap().reporters["todo"].report,
+        Report::File { path: "/var/log/jaato/plans.log".to_owned() }
+    );
+    assert!(todo(r#"{ "storage_type": "file" }"#).is_ok());
+    assert_eq!(todo_store(r#"{ "storage_type": "file" }"#).as_deref(), Some(".jaato/plans"));
+    let up = todo(r#"{ "reporter_type": "file", "reporter_config": { "path": "/var/log/../../etc/x" } }"#);
+    assert!(up.is_err());
 }
 
 #[test]

@@ -186,11 +186,28 @@ impl Plan {
                 Ok(Vec::new())
             }
             Command::Archive => {
+                self.is_not_anothers(by, "archive it")?;
                 self.nothing_runs()?;
                 Ok(vec![Event::PlanArchived { by: person(by) }])
             }
             Command::Unarchive => Ok(Vec::new()),
         }
+    }
+
+    /// Refuses what would take a started plan with open tasks away from the agent that owns it.
+    fn is_not_anothers(&self, by: &Actor, wanted: &'static str) -> Result<(), Refusal> {
+        let is_owners = match by.kind {
+            ActorKind::Person | ActorKind::System => true,
+            ActorKind::Agent => by.name == self.spec.owner,
+            ActorKind::Worker => false,
+        };
+        let has_started = matches!(self.state.phase, Phase::Active | Phase::Paused);
+        let open = self.counts[Status::Pending as usize] + self.counts[Status::Running as usize];
+        if is_owners || self.spec.owner.is_empty() || !has_started || open == 0 {
+            return Ok(());
+        }
+        let (owner, by) = (self.spec.owner.clone(), by.to_string());
+        Err(Refusal::NotItsPlan { owner, by, wanted })
     }
 
     fn wrong_status(&self, number: u32, status: Status, wanted: &'static str) -> Refusal {

@@ -219,7 +219,7 @@ pub(crate) struct Around<'a> {
 }
 
 /// Returns the owner, or the default agent for a plan without one.
-fn owner_of(owner: &str) -> &str {
+pub(crate) fn owner_of(owner: &str) -> &str {
     if owner.is_empty() { "main" } else { owner }
 }
 

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{Counts, Dependency, Phase, Plan, Problem, Status, Task, TaskSpec};
 
-use super::dependencies::{Around, add_references, write_links, write_reference};
+use super::dependencies::{Around, add_references, owner_of, write_links, write_reference};
 use super::{DIALECT, document_word, percent_of, write_step};
 use crate::field_reader::PreservedFields;
 use crate::field_writer::Shape;
@@ -15,6 +15,24 @@ const SHAPE: Shape = Shape { program: false, as_read: false, unknown: false };
 /// Returns the status word of a plan: `pending`, `in_progress`, `completed`, `failed` or `cancelled`.
 pub fn plan_word(phase: Phase) -> &'static str {
     document_word(phase)
+}
+
+/// Returns the outputs of completed steps of the same plan that a step depends on, as those of other agents are keyed: by agent
+/// and step, and by the name that the step provides.
+pub fn own_outputs(plan: &Plan, task: &Task) -> Map<String, Value> {
+    let owner = owner_of(&plan.spec().owner);
+    let mut outputs = Map::new();
+    for on in &task.spec.depends_on {
+        let Dependency::Task(on) = on else { continue };
+        let Some(done) = plan.task(on.as_str()).filter(|task| task.state.status == Status::Done) else {
+            continue;
+        };
+        if let Some(output) = &done.state.output {
+            outputs.insert(format!("{owner}:{on}"), output.value());
+            outputs.extend(done.spec.provides.iter().map(|name| (name.clone(), output.value())));
+        }
+    }
+    outputs
 }
 
 /// Returns one step at position `sequence` (from 1). The document's `id` is the program's `step_id`; both are included.
@@ -29,6 +47,13 @@ pub fn step(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
     fields.insert("sequence".to_owned(), sequence.into());
     if let Value::Object(written) = written {
         fields.extend(written);
+    }
+    let own = own_outputs(plan, task);
+    if !own.is_empty() {
+        let received = fields.entry("received_outputs").or_insert_with(|| json!({}));
+        if let Value::Object(received) = received {
+            received.extend(own);
+        }
     }
     let why = match task.state.status {
         Status::Skipped | Status::Cancelled => why_not(task),

@@ -156,7 +156,10 @@ fn status_of(error: &ServiceError) -> StatusCode {
         | ServiceError::NoSuchPlan(_)
         | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
         ServiceError::Refused(
-            Refusal::OnlyAPerson { .. } | Refusal::HumanGate { .. } | Refusal::NotItsTask { .. },
+            Refusal::OnlyAPerson { .. }
+            | Refusal::HumanGate { .. }
+            | Refusal::NotItsTask { .. }
+            | Refusal::NotItsPlan { .. },
         )
         | ServiceError::NotForWorkers { .. }
         | ServiceError::NeedsPerson { .. }
@@ -178,7 +181,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {
             StatusCode::BAD_REQUEST
         }
-        ServiceError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        ServiceError::Store(StoreError::Busy | StoreError::HolderStopped { .. }) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         ServiceError::Store(_) | ServiceError::Configuration { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -188,6 +193,9 @@ fn hint_of(error: &ServiceError) -> String {
     match error {
         // The store's own hints are commands for the operator of the server.
         ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
+        ServiceError::Store(StoreError::HolderStopped { .. }) => {
+            return "a person has to continue or end that process on the server".to_owned();
+        }
         ServiceError::Store(StoreError::BadCursor(_)) => {
             return "send `next` of the previous page as `after`, with the same `sort`".to_owned();
         }

@@ -1,10 +1,10 @@
 //! Version conflicts: who wrote since, which versions, and how much differs. Nothing was written.
 
 use serde_json::{Value, json};
-use waypost_core::{DiffStat, Plan, PlanId};
+use waypost_core::{DiffStat, Difference, Plan, PlanId};
 use waypost_store::{Conflict, VersionRecord};
 
-use super::name::KnownVersion;
+use super::name::{Document, KnownVersion};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
@@ -21,25 +21,38 @@ pub(super) fn version_conflict(
     known: KnownVersion,
     conflict: &Conflict,
 ) -> Result<ToolError, ToolError> {
-    if !(1..conflict.current).contains(&known.version) {
-        // This version never existed: there is nothing to compare with.
-        return Ok(mismatch(name, known, conflict.current, RETRY));
+    let document = call.read(&conflict.plan, Document::of)?;
+    let (version, offset) = (document.version_of(known.version), document.offset);
+    if !(1..conflict.current).contains(&version) {
+        // This version was never stored here: there is nothing to compare with.
+        return Ok(mismatch(name, known, conflict.current + offset, RETRY));
     }
-    let entries = call.workspace.plans().history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
-    let stat = DiffStat::of(&conflict.differences);
+    let mut entries = call.workspace.plans().history(&conflict.plan, version, VERSIONS_NAMED_MAX)?;
+    entries.iter_mut().for_each(|entry| entry.version += offset);
+    let current = conflict.current + offset;
+    let differs = described(&conflict.differences);
     let mut since = writers(&entries);
     let named = entries.last().map_or(known.version, |last| last.version);
-    if conflict.current > named {
-        since.push_str(&format!(", and {} more versions were written", conflict.current - named));
+    if current > named {
+        since.push_str(&format!(", and {} more versions were written", current - named));
     }
-    let hint = format!("{RETRY}. Since then {since}; differs: {}", stat.describe());
+    let hint = format!("{RETRY}. Since then {since}; differs: {differs}");
     let versions: Vec<Value> = entries
         .iter()
         .map(|entry| json!({ "version": entry.version, "by": entry.actor.to_string() }))
         .collect();
-    Ok(mismatch(name, known, conflict.current, &hint)
+    Ok(mismatch(name, known, current, &hint)
         .with_fact("written_since", versions)
-        .with_fact("differs", stat.describe()))
+        .with_fact("differs", differs))
+}
+
+/// Describes differences in the words of these tools, which call the owner the author.
+pub(super) fn described(differences: &[Difference]) -> String {
+    let mut stat = DiffStat::of(differences);
+    for field in stat.fields.iter_mut().filter(|field| **field == "owner") {
+        *field = "author";
+    }
+    stat.describe()
 }
 
 /// A version conflict for a document that does not exist.

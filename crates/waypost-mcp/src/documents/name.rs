@@ -2,6 +2,7 @@
 
 use waypost_core::{BadId, Plan, PlanId, PlanSpec, Timestamp};
 pub(super) use waypost_formats::plan_document::is_name;
+use waypost_formats::plan_document::revision_offset;
 use waypost_service::ServiceError;
 
 use crate::tool_call::Call;
@@ -17,6 +18,8 @@ pub(super) struct Document {
     /// Number of tasks that the plan has besides its text.
     pub(super) tasks: usize,
     pub(super) deleted: bool,
+    /// By how much its revision exceeds the version of its plan.
+    pub(super) offset: u64,
 }
 
 impl Document {
@@ -28,7 +31,18 @@ impl Document {
             updated_at: plan.state().updated_at,
             tasks: plan.len(),
             deleted: plan.state().archived,
+            offset: revision_offset(&plan.spec().foreign),
         }
+    }
+
+    /// The number that callers and files know this version by.
+    pub(super) fn revision(&self) -> u64 {
+        self.version + self.offset
+    }
+
+    /// The version of the plan that a caller knows by this number; 0 for one that was never stored here.
+    pub(super) fn version_of(&self, revision: u64) -> u64 {
+        revision.saturating_sub(self.offset)
     }
 }
 

@@ -51,8 +51,8 @@ pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, Too
 
 /// The fields that every reply about a document has.
 pub(super) fn about(document: &Document) -> Fields {
-    let Document { id, version, spec, updated_at, tasks, .. } = document;
-    fields(id, [&spec.title, &spec.owner, &spec.status], *version, *updated_at, *tasks)
+    let Document { id, spec, updated_at, tasks, .. } = document;
+    fields(id, [&spec.title, &spec.owner, &spec.status], document.revision(), *updated_at, *tasks)
 }
 
 /// Omits empty fields, like docker-agent.
@@ -115,11 +115,19 @@ pub(super) fn list(call: &Call) -> Result<Answer, ToolError> {
     let List { after } = call.arguments()?;
     let query = Query { sort: Sort::Id, limit: LISTED_MAX, after, ..Query::default() };
     let page = call.workspace.page(&query)?;
-    let plans = page.items.iter().map(|head| {
+    let mut plans = Vec::with_capacity(page.items.len());
+    for head in &page.items {
         let texts = [&head.title, &head.owner, &head.status];
-        fields(&head.id, texts, head.version, head.updated_at, head.counts.total as usize)
-    });
-    let mut answer = json!({ "plans": plans.collect::<Vec<_>>() });
+        let offset = call.view(&head.id, |plan, _| Document::of(plan).offset).unwrap_or_default();
+        plans.push(fields(
+            &head.id,
+            texts,
+            head.version + offset,
+            head.updated_at,
+            head.counts.total as usize,
+        ));
+    }
+    let mut answer = json!({ "plans": plans });
     if let Some(next) = page.next {
         answer["next"] = next.into();
         answer["total"] = page.total.into();

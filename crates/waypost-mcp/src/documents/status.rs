@@ -38,13 +38,13 @@ pub(super) fn set(call: &Call) -> Result<Answer, ToolError> {
     let document = name::find(call, &name)?;
     let changes = PlanChanges { status: Some(status.clone()), ..PlanChanges::default() };
     let version = send(call, &document, &name, EditOp::RevisePlan(Box::new(changes)), known)?;
-    Ok(answer(&name, &status, version))
+    Ok(answer(&name, &status, version + document.offset))
 }
 
 pub(super) fn get(call: &Call) -> Result<Answer, ToolError> {
     let Named { name } = call.arguments()?;
     let document = name::find(call, &name)?;
-    Ok(answer(&name, &document.spec.status, document.version))
+    Ok(answer(&name, &document.spec.status, document.revision()))
 }
 
 fn answer(name: &str, status: &str, version: u64) -> Answer {
@@ -56,7 +56,7 @@ pub(super) fn delete(call: &Call) -> Result<Answer, ToolError> {
     let known = LastKnown { last_known_version, last_known_revision }.known()?;
     let document = name::find(call, &name)?;
     let version = send(call, &document, &name, EditOp::SetArchived(true), known)?;
-    Ok(Answer::of(json!({ "deleted": name, "version": version })))
+    Ok(Answer::of(json!({ "deleted": name, "version": version + document.offset })))
 }
 
 /// Writes one operation and returns the new version.
@@ -67,7 +67,7 @@ fn send(
     op: EditOp,
     known: Option<KnownVersion>,
 ) -> Result<u64, ToolError> {
-    let guard = Guard::from(known.map(|known| known.version));
+    let guard = Guard::from(known.map(|known| document.version_of(known.version)));
     match (call.service().edit(&call.caller, &document.id, vec![op], guard), known) {
         (Ok(written), _) => Ok(written.version),
         // Another caller deleted it in the meantime.

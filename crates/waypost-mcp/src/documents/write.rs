@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use waypost_core::{DiffStat, Draft, FORMAT, PlanChanges, PlanId, PlanSpec, Refusal, differences, limits};
+use waypost_core::{Draft, FORMAT, PlanChanges, PlanId, PlanSpec, Refusal, differences, limits};
 use waypost_service::{CreateOptions, EditOp, Guard, OwnerRule, ServiceError, WriteReply};
 
 use super::conflict;
@@ -192,7 +192,7 @@ impl DocumentWrite {
 
     fn revise(&self, call: &Call, before: &Document) -> Tried {
         if self.mode == Mode::New {
-            let message = format!("plan {:?} exists already, at version {}", self.name, before.version);
+            let message = format!("plan {:?} exists already, at version {}", self.name, before.revision());
             return Err(ToolError::new(message, "choose another name, or change it with update_plan")
                 .with_fact("code", "exists"));
         }
@@ -203,7 +203,7 @@ impl DocumentWrite {
             body: Some(self.body.clone()),
             ..PlanChanges::default()
         };
-        let known = self.known.map(|known| known.version);
+        let known = self.known.map(|known| before.version_of(known.version));
         match self.send(call, vec![EditOp::RevisePlan(Box::new(changes))], known) {
             Ok(written) => Ok(Some(written)),
             Err(ServiceError::Refused(Refusal::Archived { .. })) => Ok(None),
@@ -259,5 +259,5 @@ fn changed(call: &Call, written: &WriteReply, before: Document, now: &Document) 
         last => read::at(call, &written.plan, last)?,
     };
     let draft = |spec: &PlanSpec| Draft { spec: spec.clone(), ..Draft::default() };
-    Ok(DiffStat::of(&differences(&draft(&before.spec), &draft(&now.spec))).describe().into())
+    Ok(conflict::described(&differences(&draft(&before.spec), &draft(&now.spec))).into())
 }

@@ -32,6 +32,8 @@ pub(crate) struct RunningCall {
     pub(crate) answer: JoinHandle<Result<Answer, ToolError>>,
     pub(crate) questions: mpsc::UnboundedReceiver<PendingQuestion>,
     pub(crate) gone: Arc<CancelFlag>,
+    /// Set when the person at the client has dismissed the question.
+    pub(crate) dismissed: Arc<CancelFlag>,
     pub(crate) workspace: Arc<Workspace>,
 }
 

@@ -18,6 +18,10 @@ use crate::workspace::Workspace;
 /// How often a person is asked again because the plan changed while they reviewed it.
 const ASKED_AGAIN_MAX: usize = 3;
 
+/// Whether the person dismissed the question: then the call that asked does not go on waiting for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dismissed(pub(crate) bool);
+
 /// A client whose person can be asked.
 pub(crate) struct ElicitationTarget {
     pub(crate) peer: Peer<RoleServer>,
@@ -49,7 +53,7 @@ impl OpenElicitations {
         self: Arc<Self>,
         asker: ElicitationTarget,
         pending: PendingQuestion,
-    ) -> Option<impl Future<Output = ()> + Send> {
+    ) -> Option<impl Future<Output = Dismissed> + Send> {
         let plan = pending.question.plan.clone();
         if !self.about.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
             return None;
@@ -57,22 +61,24 @@ impl OpenElicitations {
         let guard = OpenGuard { open: self, plan };
         Some(async move {
             let _guard = guard;
-            elicit(asker, pending).await;
+            elicit(asker, pending).await
         })
     }
 }
 
 /// Asks until there is an answer, here or elsewhere, or the person dismisses the question. On any error the plan keeps waiting
 /// and can still be approved at every other front end.
-async fn elicit(asker: ElicitationTarget, pending: PendingQuestion) {
+async fn elicit(asker: ElicitationTarget, pending: PendingQuestion) -> Dismissed {
     let PendingQuestion { mut question, mut settled } = pending;
     for _ in 0..=ASKED_AGAIN_MAX {
         let verdict = ask(&asker.peer, &question, &mut settled).await;
         match settle_blocking(&asker.workspace, &question, &asker.client, verdict).await {
             Ok(Settled::Changed(next)) => question = next,
-            Ok(Settled::Decided | Settled::Open) | Err(_) => return,
+            Ok(Settled::Dismissed) => return Dismissed(true),
+            Ok(Settled::Decided | Settled::Open) | Err(_) => return Dismissed(false),
         }
     }
+    Dismissed(false)
 }
 
 async fn ask(peer: &Peer<RoleServer>, question: &Question, settled: &mut oneshot::Receiver<()>) -> Verdict {

@@ -53,7 +53,9 @@ pub(crate) struct QuestionSender {
 pub(crate) enum Verdict {
     Approve(String),
     Reject(String),
-    /// The person dismissed the question, or the client could not ask.
+    /// The person dismissed the question.
+    Dismiss,
+    /// The client could not ask, or its answer says nothing.
     Nothing,
 }
 
@@ -64,6 +66,8 @@ pub(crate) enum Settled {
     Decided,
     /// The plan has changed: this question would have to be asked instead.
     Changed(Question),
+    /// The person dismissed the question; the plan still waits for a decision.
+    Dismissed,
     /// The plan still waits for a decision.
     Open,
 }
@@ -106,11 +110,11 @@ impl Question {
 }
 
 impl Verdict {
-    /// Interprets the protocol's answer. Anything but an explicit `approve` or `reject` counts as no verdict.
+    /// Interprets the protocol's answer. Anything but an explicit `approve` or `reject` approves and rejects nothing.
     pub(crate) fn of(answer: &ElicitResult) -> Self {
         match answer.action {
             ElicitationAction::Accept => {}
-            ElicitationAction::Decline | ElicitationAction::Cancel => return Self::Nothing,
+            ElicitationAction::Decline | ElicitationAction::Cancel => return Self::Dismiss,
             _ => return Self::Nothing,
         }
         let Some(content) = &answer.content else { return Self::Nothing };
@@ -138,6 +142,7 @@ pub(crate) fn settle(
         Verdict::Approve(_) if !question.is_whole => return Ok(Settled::Open),
         Verdict::Approve(note) => service.approve(&person, plan, question.seen.clone(), &note, Guard::NONE),
         Verdict::Reject(reason) => service.reject(&person, plan, &reason, Guard::NONE),
+        Verdict::Dismiss => return Ok(Settled::Dismissed),
         Verdict::Nothing => return Ok(Settled::Open),
     };
     match written {

@@ -1,8 +1,11 @@
-//! The active plan of an agent: its latest own plan that it has not completed.
+//! The active plan of a session: the one that it created or changed last, until completePlan ends it. A session without one
+//! continues the agent's latest plan that was not completed.
 
+use serde_json::{Value, json};
 use waypost_core::{Event, Phase, Plan, PlanId, Task};
+use waypost_formats::jaato::tool_output;
 use waypost_service::ServiceError;
-use waypost_store::{PlanSummary, Query, Sort, StoreError, VersionRecord};
+use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort, StoreError, VersionRecord};
 
 use super::arguments;
 use super::reply::{NO_SUCH_PLAN, error};
@@ -15,31 +18,109 @@ const ENDING_VERSIONS_MAX: usize = 20;
 pub(super) const NO_ACTIVE_PLAN: &str = "No active plan. Create a plan first with createPlan.";
 pub(super) const NOT_STARTED: &str = "Plan not started. Call startPlan first to confirm the plan.";
 
-/// Returns the caller's active plan. A plan whose last step has ended stays active until completePlan is called.
+/// The phases of plans that have not ended.
+const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
+/// Maximum number of the agent's other open plans that a reply names.
+const OTHERS_NAMED_MAX: usize = 5;
+
+/// Returns the session's active plan. A plan whose last step has ended stays active until completePlan is called. A session
+/// that has had a plan of its own takes up no other: it may be that of another session of the same agent.
 pub(super) fn current(call: &Call) -> Result<Option<PlanId>, ToolError> {
+    match call.session_plan()? {
+        Some((plan, is_its_own)) if is_its_own || is_active(call, &plan)? => {
+            Ok(is_active(call, &plan)?.then_some(plan))
+        }
+        Some(_) | None => current_of_agent(call),
+    }
+}
+
+fn current_of_agent(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(last) = latest(call, Vec::new())? else { return Ok(None) };
-    if !last.phase.is_finished() || !was_ended_by_word(call, &last)? {
-        return Ok(Some(last.id));
-    }
-    let open = vec![Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
-    Ok(latest(call, open)?.map(|head| head.id))
+    let found = if !last.phase.is_finished() || !was_ended_by_word(call, &last.id, last.version)? {
+        Some(last.id)
+    } else {
+        latest(call, OPEN.to_vec())?.map(|head| head.id)
+    };
+    found.iter().for_each(|plan| call.note_read(plan));
+    Ok(found)
 }
 
-/// Returns the caller's active plan, or else its latest.
+fn is_active(call: &Call, plan: &PlanId) -> Result<bool, ToolError> {
+    let (phase, archived, version) =
+        call.view(plan, |plan, _| (plan.state().phase, plan.state().archived, plan.version()))?;
+    Ok(!archived && (!phase.is_finished() || !was_ended_by_word(call, plan, version)?))
+}
+
+/// Returns the session's active plan, or else its latest, or else the agent's latest.
 pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, ToolError> {
-    match current(call)? {
-        Some(plan) => Ok(Some(plan)),
-        None => Ok(latest(call, Vec::new())?.map(|head| head.id)),
+    match (current(call)?, call.session_plan()?) {
+        (Some(plan), _) | (None, Some((plan, _))) => Ok(Some(plan)),
+        (None, None) => Ok(latest(call, Vec::new())?.map(|head| head.id)),
     }
 }
 
-/// Returns the caller's active plan, which must have been started.
+/// Returns the session's active plan, which it works on from now on.
+pub(super) fn used(call: &Call, none: &str) -> Result<PlanId, ToolError> {
+    let Some(plan) = current(call)? else { return Err(no_plan(call, none)?) };
+    call.remember(&plan)?;
+    Ok(plan)
+}
+
+/// Returns the session's active plan, which must have been started.
 pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
-    let plan = current(call)?.ok_or_else(|| error(none))?;
+    let plan = used(call, none)?;
     match call.workspace.plans().with_plan(&plan, |plan| plan.state().phase)? {
         Phase::Draft | Phase::AwaitingApproval => Err(error(NOT_STARTED)),
         Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(plan),
     }
+}
+
+/// Returns the plan that a new one would replace: the one that this session works on. What other sessions of the agent work on
+/// is not replaced.
+pub(super) fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
+    if !call.has_session() {
+        return current_of_agent(call);
+    }
+    match call.session_plan()? {
+        Some((plan, true)) if is_active(call, &plan)? => Ok(Some(plan)),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// Returns the agent's other open plans, the newest first, as a reply names them.
+pub(super) fn others(call: &Call, but: &PlanId) -> Result<Vec<Value>, StoreError> {
+    let owner = Some(call.by().name.clone());
+    let (phases, limit) = (OPEN.to_vec(), OTHERS_NAMED_MAX + 1);
+    let query = Query { owner, phases, sort: Sort::Created, limit, ..Query::default() };
+    let heads = call.workspace.plans().heads(&query)?.items.into_iter().filter(|head| head.id != *but);
+    let named = heads.take(OTHERS_NAMED_MAX).map(|head| {
+        json!({ "plan_id": head.id, "title": head.title, "status": tool_output::plan_word(head.phase) })
+    });
+    Ok(named.collect())
+}
+
+/// The error of a session without an active plan. If its plan was archived, it says by whom.
+fn no_plan(call: &Call, none: &str) -> Result<ToolError, ToolError> {
+    let plan = match call.session_plan()? {
+        Some((plan, _)) => Some(plan),
+        None => latest_archived(call)?,
+    };
+    let Some(plan) = plan else { return Ok(error(none)) };
+    let (archived, title) = call.view(&plan, |plan, _| (plan.state().archived, plan.spec().title.clone()))?;
+    if !archived {
+        return Ok(error(none));
+    }
+    let by = call.service().archived_by(&plan)?.map(|by| format!(" by {by}")).unwrap_or_default();
+    Ok(error(format!("Your plan '{title}' ({plan}) was archived{by}. {none}"))
+        .with_fact("archived", plan.as_str()))
+}
+
+/// Returns the caller's latest plan if it was archived before it ended.
+fn latest_archived(call: &Call) -> Result<Option<PlanId>, StoreError> {
+    let (owner, shelf) = (Some(call.by().name.clone()), ArchiveFilter::All);
+    let query = Query { owner, shelf, sort: Sort::Created, limit: 1, ..Query::default() };
+    let last = call.workspace.plans().heads(&query)?.items.pop();
+    Ok(last.filter(|last| last.archived && !last.phase.is_finished()).map(|last| last.id))
 }
 
 /// Returns the plan that `plan_id` names, if the argument is given.
@@ -64,9 +145,9 @@ fn latest(call: &Call, phases: Vec<Phase>) -> Result<Option<PlanSummary>, StoreE
 }
 
 /// Whether a caller finished the plan explicitly. Otherwise it ended with its last step.
-fn was_ended_by_word(call: &Call, head: &PlanSummary) -> Result<bool, StoreError> {
-    let after = head.version.saturating_sub(ENDING_VERSIONS_MAX as u64);
-    let entries = call.workspace.plans().history(&head.id, after, ENDING_VERSIONS_MAX)?;
+fn was_ended_by_word(call: &Call, plan: &PlanId, version: u64) -> Result<bool, StoreError> {
+    let after = version.saturating_sub(ENDING_VERSIONS_MAX as u64);
+    let entries = call.workspace.plans().history(plan, after, ENDING_VERSIONS_MAX)?;
     Ok(entries.iter().rev().find_map(ended_by_word).unwrap_or(false))
 }
 

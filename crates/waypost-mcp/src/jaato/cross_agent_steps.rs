@@ -52,6 +52,10 @@ pub(super) fn add(call: &Call) -> Reply {
     };
     let missing = missing(call, &plan, &id)?;
     let mut answer = call.workspace.plans().with_plan(&plan, |plan| linked(plan, &id, &said))?;
+    let resolved = resolved(call, &plan, &id)?;
+    if !resolved.is_empty() {
+        answer.insert("resolved_to".to_owned(), resolved.into());
+    }
     if !missing.is_empty() {
         let warning = format!("{}. See that the names are right.", missing.join("; "));
         answer.insert("warning".to_owned(), warning.into());
@@ -186,6 +190,13 @@ pub(super) fn blocked(call: &Call) -> Reply {
             why.push(format!("{left_out} more; getPlanStatus has them all"));
         }
         entry.insert("why".to_owned(), why.into());
+        let resolved = match entry.get("step_id").and_then(Value::as_str).map(TaskId::new) {
+            Some(Ok(step)) => resolved(call, &plan, &step)?,
+            Some(Err(_)) | None => Map::new(),
+        };
+        if !resolved.is_empty() {
+            entry.insert("resolved_to".to_owned(), resolved.into());
+        }
         steps.push(Value::Object(entry));
     }
     let mut answer = Map::new();
@@ -248,6 +259,45 @@ fn sentence(there: &ExternalTaskRef, found: &TargetStatus) -> String {
         TargetStatus::There { .. } => format!("{} is {}", there.key(), found.describe(there)),
         missing => missing.named(there),
     }
+}
+
+/// Returns the plans that the step's dependencies on other agents mean, by agent and step: the plan that has delivered, or the
+/// open plan that has the step.
+fn resolved(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Map<String, Value>, ToolError> {
+    let dependencies = call.workspace.plans().with_plan(plan, |plan| {
+        let Some(task) = plan.task(step.as_str()) else { return Vec::new() };
+        let there = task.spec.depends_on.iter().filter_map(Dependency::external).take(WAITS_NAMED_MAX);
+        there
+            .map(|there| {
+                (there.clone(), task.state.received.get(&there.key()).and_then(|heard| heard.plan.clone()))
+            })
+            .collect()
+    })?;
+    let mut resolved = Map::new();
+    for (there, heard) in dependencies {
+        let meant = match (heard, &there.plan) {
+            (Some(plan), _) => Some(plan),
+            (None, Some(plan)) => Some(plan.clone()),
+            (None, None) => match call.workspace.plans().target_status(plan, &there)? {
+                TargetStatus::There { plan, .. } => Some(plan),
+                TargetStatus::NoSuchPlan(_)
+                | TargetStatus::Purged(_)
+                | TargetStatus::OwnPlan(_)
+                | TargetStatus::OwnedBy { .. }
+                | TargetStatus::NoSuchTask { .. }
+                | TargetStatus::NoPlanOf(_)
+                | TargetStatus::NoTaskOf(_)
+                | TargetStatus::OnlyInEnded { .. }
+                | TargetStatus::NoName(_) => None,
+            },
+        };
+        if let Some(meant) = meant {
+            let name =
+                there.agent.as_deref().map_or_else(|| there.key(), |agent| format!("{agent}:{}", there.task));
+            resolved.insert(name, meant.as_str().into());
+        }
+    }
+    Ok(resolved)
 }
 
 /// Describes the step's dependencies that do not exist yet.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{DerivedEvent, Event, Phase, Plan, PlanId, TaskId};
 use waypost_formats::jaato::tool_output;
 use waypost_service::ServiceError;
-use waypost_store::{EventFilter, EventSource, LogEvent};
+use waypost_store::{EventFilter, EventSource, LogEvent, PlanStore, StoreError};
 
 use super::active_plan::step;
 use super::reply::error;
@@ -100,29 +100,41 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Keeps the events that map to at least one of these types. `occurrences` must be contiguous.
-pub(super) fn mappable(mut occurrences: Vec<LogEvent>, types: &[&str]) -> Vec<LogEvent> {
-    let tells: Vec<bool> =
-        occurrences.iter().map(|one| !mapped(one, &occurrences, types).is_empty()).collect();
-    let mut tells = tells.into_iter();
-    occurrences.retain(|_| tells.next().unwrap_or(false));
-    occurrences
+/// Keeps the events that map to at least one of these types.
+pub(super) fn mappable(
+    plans: &PlanStore,
+    occurrences: Vec<LogEvent>,
+    types: &[&str],
+) -> Result<Vec<LogEvent>, StoreError> {
+    let mut kept = Vec::with_capacity(occurrences.len());
+    for occurrence in occurrences {
+        if !mapped(plans, &occurrence, types)?.is_empty() {
+            kept.push(occurrence);
+        }
+    }
+    Ok(kept)
 }
 
-/// Maps an event to these types; `around` holds the neighbouring events.
-fn mapped(occurrence: &LogEvent, around: &[LogEvent], types: &[&str]) -> Vec<MappedEvent> {
+/// Maps an event to these types.
+fn mapped(plans: &PlanStore, occurrence: &LogEvent, types: &[&str]) -> Result<Vec<MappedEvent>, StoreError> {
     let mut events: Vec<MappedEvent> = match &occurrence.event {
         EventSource::Decided(event) => decided(event),
         EventSource::Followed(event) => {
-            let same = |other: &&LogEvent| other.sequence == occurrence.sequence;
-            // Only the end of a plan can occur twice, and it comes last in its version.
-            let is_end = occurrence.task.is_none();
-            let by_word = is_end && around.iter().filter(same).any(|other| other.kind == "plan_finished");
+            // Only the end of a plan can occur twice.
+            let by_word = occurrence.task.is_none() && is_of_ending_by_word(plans, occurrence)?;
             followed(event, by_word).into_iter().collect()
         }
     };
     events.retain(|events| types.contains(&events.kind));
-    events
+    Ok(events)
+}
+
+/// Whether somebody ended the plan in the version of this event. The page that the event is on may end between the two.
+fn is_of_ending_by_word(plans: &PlanStore, occurrence: &LogEvent) -> Result<bool, StoreError> {
+    let version = plans.history(&occurrence.plan, occurrence.version.saturating_sub(1), 1)?;
+    let events =
+        version.iter().filter(|entry| entry.version == occurrence.version).flat_map(|entry| &entry.events);
+    Ok(events.into_iter().any(|event| matches!(event, Event::PlanFinished { .. })))
 }
 
 /// Returns the mapped events of these types, in order.
@@ -131,25 +143,38 @@ pub(super) fn translate(
     occurrences: &[LogEvent],
     types: &[&str],
 ) -> Result<Vec<Value>, ToolError> {
+    let plans = call.workspace.plans();
     let mut told = Vec::new();
+    let mut then: Option<Plan> = None;
     for occurrence in occurrences {
-        let events = mapped(occurrence, occurrences, types);
+        let events = mapped(plans, occurrence, types)?;
         if events.is_empty() {
             continue;
         }
-        let many = events.len() > 1;
-        let tell = |plan: &Plan| -> Vec<Value> {
-            let number = |at: usize| if many { format!("/{at}") } else { String::new() };
-            events.iter().zip(1..).map(|(events, at)| record(plan, occurrence, events, &number(at))).collect()
-        };
-        match call.read(&occurrence.plan, tell) {
-            Ok(records) => told.extend(records),
-            // A plan that no longer exists has no events to report.
-            Err(ServiceError::NoSuchPlan(_)) => {}
-            Err(other) => return Err(other.into()),
+        // Events of one version follow each other.
+        let is_that = |plan: &Plan| plan.id() == &occurrence.plan && plan.version() == occurrence.version;
+        if !then.as_ref().is_some_and(is_that) {
+            then = plan_then(call, occurrence)?;
         }
+        // A plan that no longer exists has no events to report.
+        let Some(plan) = &then else { continue };
+        let many = events.len() > 1;
+        let number = |at: usize| if many { format!("/{at}") } else { String::new() };
+        told.extend(events.iter().zip(1..).map(|(events, at)| record(plan, occurrence, events, &number(at))));
     }
     Ok(told)
+}
+
+/// Returns the plan as it was after the event; as it is now if the versions until then were pruned.
+fn plan_then(call: &Call, occurrence: &LogEvent) -> Result<Option<Plan>, ToolError> {
+    match call.workspace.plans().at_version(&occurrence.plan, occurrence.version) {
+        Ok(plan) => Ok(Some(plan)),
+        Err(_) => match call.read(&occurrence.plan, Plan::clone) {
+            Ok(plan) => Ok(Some(plan)),
+            Err(ServiceError::NoSuchPlan(_)) => Ok(None),
+            Err(other) => Err(other.into()),
+        },
+    }
 }
 
 fn decided(event: &Event) -> Vec<MappedEvent> {
@@ -263,7 +288,7 @@ fn followed(event: &DerivedEvent, by_word: bool) -> Option<MappedEvent> {
     })
 }
 
-/// Returns an event as the plugin formats it, with the current data of its plan.
+/// Returns an event as the plugin formats it, with the data that its plan had then.
 fn record(plan: &Plan, occurrence: &LogEvent, events: &MappedEvent, number: &str) -> Value {
     let mut record = Map::new();
     let mut put = |name: &str, value: Value| {

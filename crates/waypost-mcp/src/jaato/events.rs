@@ -159,7 +159,7 @@ impl EventQuery<'_> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let page = plans.wait_for_events(place, &self.filter, self.limit, left)?;
-            let found = mappable(page.events, self.types);
+            let found = mappable(plans, page.events, self.types)?;
             if !found.is_empty() || left.is_zero() && !page.more {
                 return Ok(found);
             }
@@ -174,7 +174,7 @@ impl EventQuery<'_> {
         let mut found: Vec<LogEvent> = Vec::new();
         while place.sequence < latest {
             let page = plans.intact_events(place, &self.filter, EVENTS_MAX)?;
-            found.extend(mappable(page.events, self.types));
+            found.extend(mappable(plans, page.events, self.types)?);
             let surplus = found.len().saturating_sub(self.limit);
             found.drain(..surplus);
             place = page.cursor;

@@ -5,7 +5,7 @@ use waypost_core::{Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
 use waypost_formats::jaato::tool_output;
 use waypost_service::{ApprovalRule, CreateOptions, Guard};
 
-use super::active_plan::{NO_ACTIVE_PLAN, current};
+use super::active_plan::{self, NO_ACTIVE_PLAN, others, used};
 use super::arguments;
 use super::reply::{Reply, STEPS_MAX, error, head};
 use crate::approval::{self, APPROVAL_SECONDS_MAX, ApprovalOutcome};
@@ -35,6 +35,7 @@ pub(super) fn create(call: &Call) -> Reply {
     let replaced = replaceable(call)?;
     let options = CreateOptions { approval: ApprovalRule::Always, ..CreateOptions::default() };
     let made = call.service().create(&call.caller, draft, options)?.plan;
+    call.remember(&made)?;
     let mut answer = call.workspace.plans().with_plan(&made, outline)?;
     answer.insert("message".to_owned(), "Plan created. Call startPlan to request approval.".into());
     if let Some(old) = replaced {
@@ -42,12 +43,16 @@ pub(super) fn create(call: &Call) -> Reply {
         call.service().finish(&call.caller, &old, Phase::Cancelled, &summary, Guard::NONE)?;
         answer.insert("replaced".to_owned(), old.as_str().into());
     }
+    let others = others(call, &made)?;
+    if !others.is_empty() {
+        answer.insert("other_open_plans".to_owned(), others.into());
+    }
     Ok(answer)
 }
 
-/// Returns the caller's plan that a new one replaces: a plan that it created and that was never started.
+/// Returns the session's plan that a new one replaces: a plan that the agent created and that was never started.
 fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
-    let Some(id) = current(call)? else { return Ok(None) };
+    let Some(id) = active_plan::replaceable(call)? else { return Ok(None) };
     let plans = call.workspace.plans();
     let (phase, begun, own, title, counts) = plans.with_plan(&id, |plan| {
         let (spec, state) = (plan.spec(), plan.state());
@@ -96,14 +101,19 @@ fn say_more(plan: &Plan, answer: &mut Map<String, Value>) {
 pub(super) fn start(call: &Call) -> Reply {
     let message = arguments::text(call, "message")?;
     let seconds = arguments::seconds(call, "timeout", START_SECONDS, APPROVAL_SECONDS_MAX as f64)?;
-    let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
+    let id = used(call, NO_ACTIVE_PLAN)?;
     let plans = call.workspace.plans();
-    let (phase, waived, title) = plans.with_plan(&id, |plan| {
+    let (phase, waived, title, is_begun) = plans.with_plan(&id, |plan| {
         let state = plan.state();
-        (state.phase, state.approval_waived && !state.approval_required, plan.spec().title.clone())
+        let is_begun = plan.tasks().any(|(task, _)| task.state.status != Status::Pending);
+        (state.phase, state.approval_waived && !state.approval_required, plan.spec().title.clone(), is_begun)
     })?;
     match phase {
         Phase::Draft | Phase::AwaitingApproval => {}
+        // It was approved while nobody waited, and this session has not been told so.
+        Phase::Active if !is_begun && call.session().started.as_ref() != Some(&id) => {
+            return confirmed(call, &id, message);
+        }
         Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
             return Err(error("Plan already started. Proceed with setStepStatus."));
         }
@@ -126,13 +136,16 @@ pub(super) fn start(call: &Call) -> Reply {
             .with_fact("confirmed", false)
             .with_fact("plan_id", id.as_str()))
         }
-        ApprovalOutcome::Waiting => {
+        outcome @ (ApprovalOutcome::Dismissed | ApprovalOutcome::Waiting) => {
             let mut answer = plans.with_plan(&id, head)?;
             answer.insert("confirmed".to_owned(), false.into());
+            let why = match outcome == ApprovalOutcome::Dismissed {
+                true => "The user dismissed the question without an answer. ",
+                false => "",
+            };
             let text = format!(
-                "Still waiting for the user's approval. They run `waypost approve {id}` in a terminal, or approve in the \
-                 dashboard. Do not start any step. Call startPlan again to go on waiting; once it says that the plan is \
-                 already started, it was approved."
+                "{why}Still waiting for the user's approval. They run `waypost approve {id}` in a terminal, or approve in the \
+                 dashboard. Do not start any step. Call startPlan again to go on waiting."
             );
             answer.insert("message".to_owned(), text.into());
             Ok(answer)
@@ -143,6 +156,7 @@ pub(super) fn start(call: &Call) -> Reply {
 fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Reply {
     // An approved plan is active already; a plan without approval starts here.
     call.service().activate(&call.caller, id, Guard::NONE)?;
+    call.session().started = Some(id.clone());
     let message = message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
     let answer = call.workspace.plans().with_plan(id, |plan| {
         let mut answer = head(plan);
@@ -172,7 +186,7 @@ pub(super) fn complete(call: &Call) -> Reply {
         }
     };
     let summary = arguments::text(call, "summary")?;
-    let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
+    let id = used(call, NO_ACTIVE_PLAN)?;
     let plans = call.workspace.plans();
     let open = plans.with_plan(&id, |plan| {
         may_end_as(plan, phase, &word)?;

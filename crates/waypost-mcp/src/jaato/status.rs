@@ -92,7 +92,10 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
 /// Returns the outputs by agent. Of several outputs from one agent, the last step's is returned; each step has all of its own.
 fn received(plan: &Plan) -> Map<String, Value> {
     let mut received = Map::new();
-    for (task, _) in plan.tasks().filter(|(task, _)| !task.state.received.is_empty()) {
+    for (task, _) in plan.tasks() {
+        if let Some((_, output)) = tool_output::own_outputs(plan, task).into_iter().next_back() {
+            received.insert(plan.spec().owner.clone(), output);
+        }
         for there in task.spec.depends_on.iter().filter_map(Dependency::external) {
             let output = task.state.received.get(&there.key()).and_then(|given| given.output.as_ref());
             if let (Some(agent), Some(output)) = (&there.agent, output) {

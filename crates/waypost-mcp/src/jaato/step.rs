@@ -19,7 +19,9 @@ const STEP_PREFIX: &str = "step_";
 pub(super) fn set_status(call: &Call) -> Reply {
     let id = arguments::needed(call, "step_id")?;
     let word = arguments::needed(call, "status")?;
-    let (result, why) = (arguments::text(call, "result")?, arguments::text(call, "error")?);
+    // Models write the `summary` of completePlan here as well.
+    let summary = arguments::text(call, "summary")?;
+    let (result, why) = (arguments::text(call, "result")?.or(summary), arguments::text(call, "error")?);
     let report = match word.as_str() {
         "in_progress" => StatusChange::Running,
         "completed" => StatusChange::Done { result: result.clone(), output: None, sure: true },

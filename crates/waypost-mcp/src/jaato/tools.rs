@@ -1,8 +1,14 @@
 //! The definitions of the tools, in the plugin's wording.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
 use super::reply::{Reply, finish};
 use super::{cross_agent_steps, events, piggyback_events, plan, status, step};
 use crate::hints::HintPhrases;
+use crate::reply_text;
 use crate::tool::{Answer, Handler, Tool};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -24,30 +30,67 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
     detach: "skip the steps that depend on it (setStepStatus)",
 };
 
+/// The definitions of the tools.
+const DEFINITIONS: &str = include_str!("tools.json");
+/// Arguments that a tool takes although its definition does not list them.
+const UNLISTED: [(&str, &str); 1] = [("setStepStatus", "summary")];
+/// Bytes of the name of an unknown argument that a reply repeats.
+const NAME_BYTES: usize = 80;
+
 pub(crate) fn tools() -> Vec<Tool> {
     let handlers: [(&str, Handler); 13] = [
-        ("createPlan", |call| answered(call, plan::create)),
-        ("startPlan", |call| answered(call, plan::start)),
-        ("getPlanStatus", |call| answered(call, status::show)),
-        ("completePlan", |call| answered(call, plan::complete)),
-        ("setStepStatus", |call| answered(call, step::set_status)),
-        ("addStep", |call| answered(call, step::add)),
-        ("addDependentStep", |call| answered(call, cross_agent_steps::add)),
-        ("completeStepWithOutput", |call| answered(call, step::complete_with_output)),
-        ("getBlockedSteps", |call| answered(call, cross_agent_steps::blocked)),
-        ("subscribeToTasks", |call| answered(call, events::subscribe)),
+        ("createPlan", |call| answered(call, "createPlan", plan::create)),
+        ("startPlan", |call| answered(call, "startPlan", plan::start)),
+        ("getPlanStatus", |call| answered(call, "getPlanStatus", status::show)),
+        ("completePlan", |call| answered(call, "completePlan", plan::complete)),
+        ("setStepStatus", |call| answered(call, "setStepStatus", step::set_status)),
+        ("addStep", |call| answered(call, "addStep", step::add)),
+        ("addDependentStep", |call| answered(call, "addDependentStep", cross_agent_steps::add)),
+        ("completeStepWithOutput", |call| {
+            answered(call, "completeStepWithOutput", step::complete_with_output)
+        }),
+        ("getBlockedSteps", |call| answered(call, "getBlockedSteps", cross_agent_steps::blocked)),
+        ("subscribeToTasks", |call| answered(call, "subscribeToTasks", events::subscribe)),
         // This tool returns events itself.
-        ("getTaskEvents", |call| finish(events::recent(call))),
-        ("listSubscriptions", |call| answered(call, events::list)),
-        ("unsubscribe", |call| answered(call, events::unsubscribe)),
+        ("getTaskEvents", |call| finish(named(call, "getTaskEvents", events::recent))),
+        ("listSubscriptions", |call| answered(call, "listSubscriptions", events::list)),
+        ("unsubscribe", |call| answered(call, "unsubscribe", events::unsubscribe)),
     ];
-    Tool::all(include_str!("tools.json"), &handlers)
+    Tool::all(DEFINITIONS, &handlers)
 }
 
 /// Runs a tool and adds the caller's subscribed events to the reply.
-fn answered(call: &Call, run: fn(&Call) -> Reply) -> Result<Answer, ToolError> {
-    finish(run(call).and_then(|mut answer| {
+fn answered(call: &Call, tool: &str, run: fn(&Call) -> Reply) -> Result<Answer, ToolError> {
+    finish(named(call, tool, run).and_then(|mut answer| {
         piggyback_events::deliver(call, &mut answer)?;
         Ok(answer)
     }))
+}
+
+/// Runs a tool and names the arguments that had no effect, because the tool has none of that name. The plugin ignores them
+/// silently.
+fn named(call: &Call, tool: &str, run: fn(&Call) -> Reply) -> Reply {
+    let mut answer = run(call)?;
+    let known = known_arguments(tool);
+    let takes = |name: &str| known.iter().any(|known| known == name) || UNLISTED.contains(&(tool, name));
+    let ignored: Vec<String> = call.arguments.keys().filter(|name| !takes(name.as_str())).cloned().collect();
+    if !ignored.is_empty() {
+        let ignored: Vec<String> = ignored.iter().map(|name| reply_text::cut(name, NAME_BYTES)).collect();
+        answer.insert("ignored_arguments".to_owned(), ignored.into());
+    }
+    Ok(answer)
+}
+
+/// Returns the names of a tool's arguments.
+fn known_arguments(tool: &str) -> &'static [String] {
+    static KNOWN: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+        let definitions: Vec<Value> = serde_json::from_str(DEFINITIONS).unwrap_or_default();
+        let arguments = |definition: &Value| {
+            let names =
+                definition["inputSchema"]["properties"].as_object().map(|all| all.keys().cloned().collect());
+            Some((definition["name"].as_str()?.to_owned(), names.unwrap_or_default()))
+        };
+        definitions.iter().filter_map(arguments).collect()
+    });
+    KNOWN.get(tool).map_or(&[], Vec::as_slice)
 }

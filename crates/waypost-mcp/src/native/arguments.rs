@@ -10,6 +10,8 @@ use crate::tool_error::ToolError;
 
 /// Bytes of an unknown name or value that the error message repeats.
 const NAME_BYTES: usize = 80;
+/// Maximum number of unknown names that the error message repeats.
+const UNKNOWN_NAMED_MAX: usize = 10;
 
 /// The fields of an object that a model wrote.
 pub(super) struct Arguments<'a> {
@@ -19,21 +21,30 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Wraps the fields; an unknown one is an error.
+    /// Wraps the fields; unknown ones are an error that names them all.
     pub(super) fn of(
         fields: &'a Map<String, Value>,
         known: &[&str],
         within: impl Into<String>,
     ) -> Result<Self, ToolError> {
         let within = within.into();
-        let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) else {
-            return Ok(Self { fields, within });
+        let unknown: Vec<&String> = fields.keys().filter(|name| !known.contains(&name.as_str())).collect();
+        let one = match unknown.as_slice() {
+            [] => return Ok(Self { fields, within }),
+            [one] => one,
+            several => {
+                let shown = several.iter().take(UNKNOWN_NAMED_MAX);
+                let named: Vec<String> =
+                    shown.map(|name| format!("{within}{}", reply_text::cut(name, NAME_BYTES))).collect();
+                let message = format!("unknown arguments {}", named.join(", "));
+                return Err(ToolError::new(message, format!("known arguments: {}", known.join(", "))));
+            }
         };
-        let hint = match nearest(unknown, known.iter().copied()) {
+        let hint = match nearest(one, known.iter().copied()) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("known arguments: {}", known.join(", ")),
         };
-        let unknown = reply_text::cut(unknown, NAME_BYTES);
+        let unknown = reply_text::cut(one, NAME_BYTES);
         Err(ToolError::new(format!("unknown argument {within}{unknown}"), hint))
     }
 

@@ -47,7 +47,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         ));
     }
     let created = call.service().create(&call.caller, new.draft, CreateOptions::default())?;
-    new.notes.extend(created.notes());
+    new.notes.extend(plan_facts::notes(call, &created));
     call.remember(&created.plan)?;
     Ok(call.read(&created.plan, |plan| answer(plan, &new.made, &new.notes))?)
 }

@@ -79,7 +79,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let added = reply.added.iter().zip(&edit.unnamed);
     let made: Vec<String> = added.filter(|(_, unnamed)| **unnamed).map(|(id, _)| id.to_string()).collect();
     Ok(call.read(&plan, |plan| {
-        let mut answer = answer(plan, &made, &reply);
+        let mut answer = answer(call, plan, &made, &reply);
         say_cancelled(plan, &open, &mut answer);
         answer
     })?)
@@ -103,9 +103,10 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     answer.add("cancelled", json!({ "count": names.len(), "tasks": ids }), &text);
 }
 
-fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
+fn answer(call: &Call, plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
     let version = reply.version;
-    let mut answer = Answer { value: json!({ "version": version }), text: format!("v{version}") };
+    let mut answer =
+        Answer { value: json!({ "plan": plan.id(), "version": version }), text: format!("v{version}") };
     if !reply.changed {
         answer.add("changed", false, ", unchanged");
     }
@@ -115,7 +116,7 @@ fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
     }
     answer.add_names("next", "; next ", &plan_facts::next_ids(plan));
     plan_facts::add_approval(plan, &mut answer);
-    answer.add_notes(&reply.notes());
+    answer.add_notes(&plan_facts::notes(call, reply));
     answer
 }
 
@@ -132,35 +133,39 @@ struct Edit {
 impl Edit {
     fn of(ops: &[Value]) -> Result<Self, ToolError> {
         let mut edit = Self::default();
-        for (at, op) in ops.iter().enumerate() {
-            let within = format!("ops[{at}].");
-            let Value::Object(fields) = op else {
-                let message = format!("ops[{at}]: must be an object, not {}", kind(op));
-                return Err(ToolError::new(message, "write {\"op\": \"revise\", \"task\": \"t1\", …}"));
-            };
-            let said = Map::from_iter(fields.get("op").map(|op| ("op".to_owned(), op.clone())));
-            let said = Arguments::of(&said, &["op"], within.as_str())?;
-            let op = said.one_of("op", Op::iter())?.ok_or_else(|| said.missing("op"))?;
-            let mut fields = fields.clone();
-            fields.shift_remove("op");
-            let arguments = Arguments::of(&fields, &op.fields(), within.as_str())?;
-            if op != Op::Add {
-                edit.settle()?;
-            }
-            match op {
-                Op::Add => edit.add(&fields, &arguments, at)?,
-                Op::Revise => edit.ops.push(revise(&arguments)?),
-                Op::Remove => {
-                    let (task, drop_dependencies) = (task(&arguments, "task")?, arguments.flag("detach")?);
-                    edit.ops.push(EditOp::RemoveTask { task, drop_dependencies });
-                }
-                Op::Move => edit.ops.push(relocate(&arguments)?),
-                Op::Status => edit.ops.push(status(&arguments)?),
-                Op::Plan => edit.ops.extend(of_plan(&arguments)?),
-            }
+        let taken = ops.iter().enumerate().map(|(at, op)| edit.take(at, op));
+        let mut wrong: Vec<ToolError> = taken.filter_map(Result::err).collect();
+        wrong.extend(edit.settle().err());
+        if wrong.is_empty() { Ok(edit) } else { Err(ToolError::joined(wrong)) }
+    }
+
+    fn take(&mut self, at: usize, op: &Value) -> Result<(), ToolError> {
+        let within = format!("ops[{at}].");
+        let Value::Object(fields) = op else {
+            let message = format!("ops[{at}]: must be an object, not {}", kind(op));
+            return Err(ToolError::new(message, "write {\"op\": \"revise\", \"task\": \"t1\", …}"));
+        };
+        let said = Map::from_iter(fields.get("op").map(|op| ("op".to_owned(), op.clone())));
+        let said = Arguments::of(&said, &["op"], within.as_str())?;
+        let op = said.one_of("op", Op::iter())?.ok_or_else(|| said.missing("op"))?;
+        let mut fields = fields.clone();
+        fields.shift_remove("op");
+        let arguments = Arguments::of(&fields, &op.fields(), within.as_str())?;
+        if op != Op::Add {
+            self.settle()?;
         }
-        edit.settle()?;
-        Ok(edit)
+        match op {
+            Op::Add => self.add(&fields, &arguments, at)?,
+            Op::Revise => self.ops.push(revise(&arguments)?),
+            Op::Remove => {
+                let (task, drop_dependencies) = (task(&arguments, "task")?, arguments.flag("detach")?);
+                self.ops.push(EditOp::RemoveTask { task, drop_dependencies });
+            }
+            Op::Move => self.ops.push(relocate(&arguments)?),
+            Op::Status => self.ops.push(status(&arguments)?),
+            Op::Plan => self.ops.extend(of_plan(&arguments)?),
+        }
+        Ok(())
     }
 
     fn add(

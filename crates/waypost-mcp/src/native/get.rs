@@ -48,7 +48,14 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
-            seen(call, &plan, |plan| Ok(overview(call, plan, &elsewhere)))
+            let archived_by = call.service().archived_by(&plan)?;
+            seen(call, &plan, |plan| {
+                let mut answer = overview(call, plan, &elsewhere);
+                if let Some(by) = &archived_by {
+                    answer.add("archived_by", by, &format!("; archived by {by}"));
+                }
+                Ok(answer)
+            })
         }
         (Some(task), false, None) => {
             let waits = waits_for(call, &plan, task)?;

@@ -78,7 +78,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let updated = call.service().update(&call.caller, &plan, source, guard)?;
     let (version, stat) = (updated.written.version, updated.changes.describe());
     let text = format!("v{version} from {bytes} bytes: {stat}");
-    let value = json!({ "version": version, "bytes": bytes, "changes": stat });
+    let value = json!({ "plan": plan, "version": version, "bytes": bytes, "changes": stat });
     let mut answer = Answer { value, text };
     call.read(&plan, |plan| plan_facts::add_approval(plan, &mut answer))?;
     let again: Vec<String> = updated.again.iter().map(ToString::to_string).collect();

@@ -40,6 +40,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
                 "done": counts.done,
                 "total": counts.total,
             });
+            if is_document(head) {
+                plan["document"] = json!(true);
+            }
             if all && !head.owner.is_empty() {
                 plan["owner"] = json!(reply_text::cut(&head.owner, TITLE_BYTES));
             }
@@ -71,5 +74,14 @@ fn line(head: &PlanSummary, with_owner: bool) -> String {
         true => format!(" ({})", reply_text::cut(owner, TITLE_BYTES)),
         false => String::new(),
     };
-    format!("{id} {} {}/{}{owner} {title}", phase.as_str(), counts.done, counts.total)
+    let done = match is_document(head) {
+        true => "document".to_owned(),
+        false => format!("{}/{}", counts.done, counts.total),
+    };
+    format!("{id} {} {done}{owner} {title}", phase.as_str())
+}
+
+/// Whether the plan has no tasks: a text that is read and written, with nothing to claim.
+fn is_document(head: &PlanSummary) -> bool {
+    head.goals == 0
 }

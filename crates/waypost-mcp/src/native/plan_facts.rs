@@ -1,7 +1,7 @@
 //! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
-use waypost_core::{Plan, PlanId};
-use waypost_service::{awaits_approval, may_start_tasks};
+use waypost_core::{Plan, PlanId, Problem, ProblemKind};
+use waypost_service::{WriteReply, awaits_approval, may_start_tasks};
 use waypost_store::{StoreError, TargetStatus, Wait, WriteError};
 
 use crate::reply_text;
@@ -44,6 +44,15 @@ pub(super) fn add_approval(plan: &Plan, answer: &mut Answer) {
     if awaits_approval(plan) {
         answer.add("approval", "needed", "; needs approval: plan_start requests it");
     }
+}
+
+/// Returns the notes about a write. Where a task names an executor that is not configured, they begin with those that are.
+pub(super) fn notes(call: &Call, written: &WriteReply) -> Vec<String> {
+    let is_unknown = |problem: &Problem| matches!(problem.wrong, ProblemKind::UnknownExecutor { .. });
+    let executors: Vec<&str> = call.workspace.config.executors.keys().map(String::as_str).collect();
+    let known = || format!("known executors: {}", executors.join(", "));
+    let known = written.not_runnable.iter().any(is_unknown).then(known);
+    known.into_iter().chain(written.notes()).collect()
 }
 
 /// Returns the external dependencies of a plan's tasks; none of a damaged plan.

@@ -25,7 +25,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         return Err(arguments.bad("wait", format!("must be at most {APPROVAL_SECONDS_MAX} seconds")));
     }
     if let Some(reason) = approval::rejection(call, &plan)? {
-        return Ok(rejected(reason));
+        return Ok(rejected(&plan, reason));
     }
     let needs_approval = call.read(&plan, awaits_approval)?;
     if !needs_approval || call.read(&plan, |plan| plan.state().phase)? == Phase::Paused {
@@ -42,20 +42,27 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             }
             started(call, &plan)
         }
-        ApprovalOutcome::Rejected(reason) => Ok(rejected(reason)),
-        ApprovalOutcome::Waiting => {
+        ApprovalOutcome::Rejected(reason) => Ok(rejected(&plan, reason)),
+        outcome @ (ApprovalOutcome::Dismissed | ApprovalOutcome::Waiting) => {
             let phase = Phase::AwaitingApproval.as_str();
             let approve = call.person_runs(&format!("approve {plan}"));
             let then = format!("{approve}; plan_start again waits for it");
-            let text = format!("{phase}: {then}");
-            Ok(Answer { value: json!({ "phase": phase, "then": then }), text })
+            let mut value = json!({ "plan": plan, "phase": phase, "then": then });
+            let why = if outcome == ApprovalOutcome::Dismissed {
+                value["dismissed"] = json!(true);
+                "the person at the client dismissed the question; "
+            } else {
+                ""
+            };
+            Ok(Answer { value, text: format!("{phase}: {why}{then}") })
         }
     }
 }
 
-fn rejected(reason: String) -> Answer {
+fn rejected(plan: &PlanId, reason: String) -> Answer {
     let text = format!("rejected: {}; change the plan, then ask again", quote(&reason));
-    let value = json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
+    let then = "change the plan, then ask again";
+    let value = json!({ "plan": plan, "phase": "rejected", "reason": reason, "then": then });
     Answer { value, text }
 }
 
@@ -66,6 +73,6 @@ fn started(call: &Call, plan: &PlanId) -> Result<Answer, ToolError> {
         if !next.is_empty() {
             text.push_str(&format!("; next {}", next.join(", ")));
         }
-        Answer { value: json!({ "phase": phase, "next": next }), text }
+        Answer { value: json!({ "plan": plan.id(), "phase": phase, "next": next }), text }
     })?)
 }

@@ -57,24 +57,30 @@ pub(super) fn read_added(values: &[(String, Value)]) -> Result<Vec<NewTask>, Too
 fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolError> {
     let known: Vec<&str> = task_fields().collect();
     let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
+    let mut wrong = Vec::new();
     for (place, value) in values {
-        fields.push(match value {
-            Value::String(description) => Map::from_iter([("description".to_owned(), json!(description))]),
-            Value::Object(task) => {
-                Arguments::of(task, &known, format!("{place}."))?;
-                task.clone()
+        let read = match value {
+            Value::String(description) => {
+                Ok(Map::from_iter([("description".to_owned(), json!(description))]))
             }
+            Value::Object(task) => Arguments::of(task, &known, format!("{place}.")).map(|_| task.clone()),
             other => {
                 let message = format!("{place}: must be an object or text, not {}", kind(other));
-                return Err(ToolError::new(message, "write a task as {\"description\": \"…\"}"));
+                Err(ToolError::new(message, "write a task as {\"description\": \"…\"}"))
             }
-        });
+        };
+        match read {
+            Ok(task) if says_nothing(&task) => {
+                let message = format!("{place}: a task needs a description");
+                wrong.push(
+                    ToolError::new(message, "describe what is to be done").with_fact("code", "invalid"),
+                );
+            }
+            Ok(task) => fields.push(task),
+            Err(error) => wrong.push(error),
+        }
     }
-    if let Some(at) = fields.iter().position(says_nothing) {
-        let message = format!("{}: a task needs a description", values[at].0);
-        return Err(ToolError::new(message, "describe what is to be done").with_fact("code", "invalid"));
-    }
-    Ok(fields)
+    if wrong.is_empty() { Ok(fields) } else { Err(ToolError::joined(wrong)) }
 }
 
 fn text_of(fields: Vec<Map<String, Value>>) -> String {

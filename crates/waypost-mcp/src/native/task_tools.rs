@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
-use waypost_core::{Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState, Timestamp};
+use waypost_core::{
+    Dependency, EffectiveStatus, Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState,
+    Timestamp,
+};
 use waypost_service::{
-    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport, awaits_approval,
-    resolve_task,
+    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport, WriteReply,
+    awaits_approval, resolve_task,
 };
 use waypost_text::quote;
 
@@ -20,6 +23,10 @@ use crate::tool_error::ToolError;
 pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
 /// Maximum bytes of all dependency outputs in the reply to a claim.
 pub(super) const OUTPUTS_BYTES_MAX: usize = 8 * 1024;
+/// Maximum bytes of the result of one dependency in the reply to a claim.
+const RESULT_BYTES_MAX: usize = 1_000;
+/// Maximum bytes of the error, and of the reason, of the attempt before.
+const EARLIER_BYTES_MAX: usize = 1_000;
 /// Maximum number of people's answers in the reply to a claim; the latest are returned.
 const ANSWERS_MAX: usize = 5;
 /// Maximum bytes of a reason why nothing can be claimed.
@@ -41,7 +48,8 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     match call.service().claim_next(&call.caller, filter, None)? {
         Claimed::Taken { written, task } => {
             call.remember(&written.plan)?;
-            call.read(&written.plan, |plan| taken(call, plan, &task))?
+            let before = before_claim(call, &written, &task)?;
+            call.read(&written.plan, |plan| taken(call, plan, &task, before.as_ref()))?
         }
         Claimed::Nothing { reasons } => {
             let reasons = reasons.iter().map(|reason| reply_text::cut(reason, REASON_BYTES));
@@ -63,9 +71,21 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     let plan = plan_of(call, arguments, &task)?;
     let task = call.read(&plan, |plan| resolve_task(plan, task.as_str()))??;
     let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
-    call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
+    let written = call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
     call.remember(&plan)?;
-    call.read(&plan, |plan| taken(call, plan, &task))?
+    let before = before_claim(call, &written.written, &task)?;
+    call.read(&plan, |plan| taken(call, plan, &task, before.as_ref()))?
+}
+
+/// Returns the state of a task before it was claimed, if an attempt came before: the claim clears how that one ended.
+fn before_claim(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Option<TaskState>, ToolError> {
+    let attempt = |plan: &Plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
+    if !written.changed || written.version < 2 || call.read(&written.plan, attempt)? < 2 {
+        return Ok(None);
+    }
+    // What was pruned is not told; the task is claimed all the same.
+    let before = call.workspace.plans().at_version(&written.plan, written.version - 1).ok();
+    Ok(before.and_then(|plan| plan.task(task.as_str()).map(|task| task.state.clone())))
 }
 
 fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
@@ -89,7 +109,7 @@ fn nothing(why: &str) -> Answer {
 }
 
 /// The reply for a claimed task. What others wrote is quoted, with its author.
-fn taken(call: &Call, plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
+fn taken(call: &Call, plan: &Plan, id: &TaskId, before: Option<&TaskState>) -> Result<Answer, ToolError> {
     let missing = || ServiceError::from(plan.no_such_task(id.as_str()));
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
     let value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
@@ -112,8 +132,23 @@ fn taken(call: &Call, plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
         answer.add("check", true, "\na check decides whether it is done");
     }
     add_answers(state, &mut answer);
+    if let Some(before) = before {
+        add_earlier_attempt(before, &mut answer);
+    }
     add_inputs(plan, id, &mut answer);
     Ok(answer)
+}
+
+/// Adds how the attempt before this one ended: its error, or why it was released.
+fn add_earlier_attempt(state: &TaskState, answer: &mut Answer) {
+    for (name, label, said) in
+        [("last_error", "\nlast error: ", &state.error), ("released", "\nreleased before: ", &state.reason)]
+    {
+        if let Some(said) = said.as_ref().filter(|said| !said.is_empty()) {
+            let shown = reply_text::cut_text(said, EARLIER_BYTES_MAX);
+            answer.add(name, &shown, &format!("{label}{}", quote(&shown)));
+        }
+    }
 }
 
 /// Adds the answers of people.
@@ -150,10 +185,33 @@ fn add_inputs(plan: &Plan, id: &TaskId, answer: &mut Answer) {
     if !given.is_empty() {
         answer.add("inputs", given, &text);
     }
+    add_results(plan, id, &mut room, answer);
     if !left.is_empty() {
         let names = reply_text::few(left.iter().map(String::as_str), 10, REASON_BYTES).join(", ");
         let more = format!("{names} ({} too large): plan_get task {id}", left.len());
         answer.add("more_inputs", &more, &format!("\nfrom {more}"));
+    }
+}
+
+/// Adds the results of dependencies that have no output, as far as there is room: they are all that the next worker knows of
+/// them.
+fn add_results(plan: &Plan, id: &TaskId, room: &mut usize, answer: &mut Answer) {
+    let Some(task) = plan.task(id.as_str()) else { return };
+    let (mut given, mut text) = (Map::new(), String::new());
+    for on in &task.spec.depends_on {
+        let Dependency::Task(on) = on else { continue };
+        let Some(state) = plan.task(on.as_str()).map(|task| &task.state) else { continue };
+        let said = state.result.as_ref().filter(|said| state.output.is_none() && !said.is_empty());
+        let Some(said) = said.map(|said| reply_text::cut_text(said, RESULT_BYTES_MAX)) else { continue };
+        if said.len() > *room {
+            continue;
+        }
+        *room -= said.len();
+        text.push_str(&format!("\nresult of {on}: {}", quote(&said)));
+        given.insert(on.to_string(), said.into());
+    }
+    if !given.is_empty() {
+        answer.add("results", given, &text);
     }
 }
 
@@ -252,16 +310,16 @@ fn text_of(arguments: &Arguments<'_>) -> Result<String, ToolError> {
 /// The reply to a report: its effect, and the next ready tasks.
 fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u32) -> Answer {
     let state = plan.task(task.as_str()).map(|task| &task.state);
-    let mut value = json!({});
+    let now = plan.effective_status(task.as_str()).map(EffectiveStatus::as_str);
+    let mut value = json!({ "plan": plan.id(), "task": task, "status": now });
     let text = match status {
-        ReportStatus::Progress => return short_answer(task, "lease renewed"),
+        ReportStatus::Progress => return short_answer(task, value, "lease renewed"),
         ReportStatus::Question => {
-            return short_answer(task, "question asked; ready again once a person answers");
+            return short_answer(task, value, "question asked; ready again once a person answers");
         }
         ReportStatus::Release => format!("{task} released"),
         ReportStatus::Skipped => format!("{task} skipped"),
         ReportStatus::Done if state.is_some_and(|state| state.reported().is_some()) => {
-            value["status"] = json!("reported");
             format!("{task} reported; the check decides")
         }
         ReportStatus::Done => format!("{task} done"),
@@ -279,7 +337,7 @@ fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u3
     );
     let mut answer = Answer { value, text };
     if phase.is_finished() {
-        answer.add("plan", phase.as_str(), &format!("; plan {}", phase.as_str()));
+        answer.add("phase", phase.as_str(), &format!("; plan {}", phase.as_str()));
     } else if next.is_empty() {
         answer.add("next", json!([]), "; none ready");
     } else {
@@ -288,8 +346,9 @@ fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u3
     answer
 }
 
-fn short_answer(task: &TaskId, words: &str) -> Answer {
-    Answer { value: json!({ "status": words }), text: format!("{task}: {words}") }
+fn short_answer(task: &TaskId, mut value: Value, words: &str) -> Answer {
+    value["message"] = json!(words);
+    Answer { value, text: format!("{task}: {words}") }
 }
 
 fn failed(task: &TaskId, again: Option<Timestamp>, skipped: u32, value: &mut Value) -> String {

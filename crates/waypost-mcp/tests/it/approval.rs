@@ -250,6 +250,29 @@ fn whatever_is_not_plainly_an_approval_leaves_the_plan_waiting() {
 }
 
 #[test]
+fn a_dismissed_question_ends_the_call_that_waits_for_the_answer() {
+    for action in [ElicitationAction::Decline, ElicitationAction::Cancel] {
+        for era in [Era::Old, Era::New] {
+            let world = World::with_config(CONFIG);
+            let plan = machine_plan(&world);
+            let person = Person::answering(ElicitResult::new(action.clone()));
+            // The call would wait for ten minutes, and the test for a minute at most.
+            let line = line(&world, &person, era);
+            let asked = request("plan_start", json!({ "plan": plan, "wait": 600 }));
+            let answered = line.runtime.block_on(async {
+                tokio::time::timeout(BOUND, line.client().call_tool(asked)).await.expect("an answer").unwrap()
+            });
+            let said = text(&answered);
+            assert!(
+                said.starts_with("awaiting_approval: the person at the client dismissed the question"),
+                "{era:?}: {said}"
+            );
+            assert_eq!(phase(&world, &plan), Phase::AwaitingApproval, "{era:?}");
+        }
+    }
+}
+
+#[test]
 fn a_plan_that_changed_while_they_looked_at_it_is_asked_about_again() {
     for era in [Era::Old, Era::New] {
         let world = Arc::new(World::with_config(CONFIG));

@@ -15,6 +15,7 @@ mod lines;
 mod native;
 mod orchestrator;
 mod places;
+mod progress;
 mod reading;
 mod reference;
 mod sampling;

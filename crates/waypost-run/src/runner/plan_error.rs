@@ -23,6 +23,7 @@ pub(super) fn is_of_plan(error: &StoreError) -> bool {
         StoreError::Corrupt { .. } | StoreError::Pruned { .. } => true,
         StoreError::TooNew { .. }
         | StoreError::Busy
+        | StoreError::HolderStopped { .. }
         | StoreError::Files { .. }
         | StoreError::DiskFull { .. }
         | StoreError::StoreRemoved { .. }

@@ -41,6 +41,7 @@ impl Runner {
             // Somebody can free space, and the results of the work so far are in memory only.
             StoreError::DiskFull { .. } => Response::WaitOut,
             StoreError::Busy
+            | StoreError::HolderStopped { .. }
             | StoreError::Database(_)
             | StoreError::Unreachable(_)
             | StoreError::Files { .. } => match self.plans.store().reach() {

@@ -6,6 +6,7 @@ mod rows;
 mod schema;
 mod write_buffer;
 
+use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
 use self::rows::PlanRow;
+use crate::backends::lock_holder::{HolderWatch, StoppedHolder};
 use crate::backends::write_buffer::{PendingPlan, PendingPlans};
 use crate::backends::{hash_chain, in_memory_query, list_query};
 use crate::clock;
@@ -36,6 +38,8 @@ use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
 const STATEMENTS_CACHED_MAX: usize = 64;
+/// The byte of the shared memory file that SQLite locks for a transaction that writes to the write-ahead log.
+const WRITE_LOCK_BYTE: u64 = 120;
 
 /// What a crash of the machine may lose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,9 +92,28 @@ fn wait_for_others(tries: i32) -> bool {
     const SHORT: (i32, u64) = (50, 200);
     const LONG_MICROS: u64 = 2_000;
     const TRIES_MAX: u64 = BUSY_SECONDS_MAX * 1_000_000 / LONG_MICROS;
+    /// Number of tries between two checks of the holder: a second or more.
+    const CHECK_TRIES: i32 = 500;
+    if tries > 0 && tries % CHECK_TRIES == 0 && finds_stopped_holder() {
+        return false;
+    }
     let (short_tries, short_micros) = SHORT;
     pause(Duration::from_micros(if tries < short_tries { short_micros } else { LONG_MICROS }));
     u64::try_from(tries).is_ok_and(|tries| tries < TRIES_MAX)
+}
+
+thread_local! {
+    /// Who holds the lock that this thread waits for: SQLite passes nothing to its busy handler.
+    static WAIT: RefCell<Option<(HolderWatch, Option<StoppedHolder>)>> = const { RefCell::new(None) };
+}
+
+/// Whether the writer that this thread waits for is a stopped process.
+fn finds_stopped_holder() -> bool {
+    WAIT.with_borrow_mut(|wait| {
+        let Some((watch, found)) = wait else { return false };
+        *found = watch.check();
+        found.is_some()
+    })
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -149,6 +172,27 @@ impl SqliteStore {
         }
     }
 
+    /// Begins a transaction that writes, after those of other processes.
+    fn begin_to_write<'a>(&self, connection: &'a mut Connection) -> Result<rusqlite::Transaction<'a>> {
+        let watch = HolderWatch::of(&self.shared_memory(), Some(WRITE_LOCK_BYTE));
+        WAIT.set(Some((watch, None)));
+        let begun = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate);
+        let found = WAIT.take().and_then(|(_, found)| found);
+        match (begun.map_err(StoreError::from), found) {
+            (Err(StoreError::Busy), Some(StoppedHolder { process, program })) => {
+                Err(StoreError::HolderStopped { what: self.location(), process, program })
+            }
+            (begun, _) => begun,
+        }
+    }
+
+    /// The file beside the database through which its processes coordinate.
+    fn shared_memory(&self) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push("-shm");
+        PathBuf::from(path)
+    }
+
     fn connect(&self) -> Result<Connection> {
         self.must_be_there()?;
         let named = |error: rusqlite::Error| match StoreError::from(error) {
@@ -158,6 +202,7 @@ impl SqliteStore {
             StoreError::DiskFull { .. } => StoreError::DiskFull { what: self.location() },
             other @ (StoreError::TooNew { .. }
             | StoreError::Busy
+            | StoreError::HolderStopped { .. }
             | StoreError::Unreachable(_)
             | StoreError::Files { .. }
             | StoreError::StoreRemoved { .. }
@@ -202,8 +247,7 @@ impl Store for SqliteStore {
             None => self.connect()?,
         };
         let outcome = (|| {
-            let transaction =
-                connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let transaction = self.begin_to_write(&mut connection)?;
             schema::must_be_usable(&transaction, &self.location())?;
             let mut rows = Rows::of(&transaction, &clock::now);
             work(&mut rows)?;

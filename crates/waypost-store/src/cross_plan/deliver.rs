@@ -6,9 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
-use waypost_core::{Actor, Command, ExternalTaskRef, Plan, PlanId, Status, TaskId, UpstreamResult};
+use waypost_core::{
+    Actor, Command, Dependency, ExternalTaskRef, Plan, PlanId, Status, TaskChanges, TaskId, Timestamp,
+    UpstreamResult,
+};
 
-use crate::cross_plan::locate::locate;
+use crate::cross_plan::locate::{locate, there};
+use crate::cross_plan::resolve::ended;
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, News, catch_up};
@@ -105,7 +109,15 @@ fn letters(
     told: &mut DeliveryCounts,
 ) -> Result<BTreeMap<PlanId, Vec<Command>>> {
     let mut letters: BTreeMap<PlanId, Vec<Command>> = BTreeMap::new();
+    if let Some(former) = &news.former_owner {
+        for (waiting, command) in follow_handed_over(transaction, cache, plan, former)? {
+            letters.entry(waiting).or_default().push(command);
+        }
+    }
     for (wait, from) in concerned(transaction, cache, plan, news)? {
+        let is_open = cache.get(plan).is_some_and(|plan| !plan.state().phase.is_finished());
+        // A plan that is over answers nobody who asks for its agent, except with what has ended just now.
+        let from = from.filter(|_| is_open || news.outcomes.contains(&wait.on.task));
         // A plan that cannot be read does not stop the write.
         let Some(version) = transaction.plan_state(&wait.plan)?.version() else { continue };
         if catch_up(transaction, cache, &wait.plan, version).is_err() {
@@ -114,8 +126,14 @@ fn letters(
         let Some(waiting) = cache.get(&wait.plan) else { continue };
         let Some(task) = waiting.task(wait.task.as_str()) else { continue };
         let heard = task.state.received.get(&wait.on.key()).cloned();
-        let ear =
-            Recipient { wait: &wait, heard: heard.as_ref(), has_ended: waiting.state().phase.is_finished() };
+        // A plan that heard nothing while it was archived hears now what has ended since its task began to wait.
+        let was_deaf = news.whole && wait.plan == *plan;
+        let ear = Recipient {
+            wait: &wait,
+            heard: heard.as_ref(),
+            has_ended: waiting.state().phase.is_finished(),
+            deaf_since: task.state.created_at.filter(|_| was_deaf),
+        };
         let mut truth = ear.truth(transaction, cache, from)?;
         let was_there = news.purged.as_ref().is_some_and(|purged| purged.tasks.contains(&wait.on.task));
         if was_there && heard.is_none() && matches!(truth, Truth::Absent) {
@@ -172,6 +190,64 @@ fn concerned<'a>(
     Ok(found.into_iter().map(with_source).collect())
 }
 
+/// Makes the tasks that wait for a task of this plan by the name of its former owner name the plan and its owner: a wait
+/// follows the plan that it was resolved to.
+fn follow_handed_over(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    id: &PlanId,
+    former: &str,
+) -> Result<Vec<(PlanId, Command)>> {
+    let Some(plan) = cache.get(id) else { return Ok(Vec::new()) };
+    let (owner, created_at) = (plan.spec().owner.clone(), plan.state().created_at);
+    let (is_over, tasks) = (
+        plan.state().phase.is_finished() || plan.state().archived,
+        plan.tasks().map(|(task, _)| task.spec.id.clone()),
+    );
+    let tasks: HashSet<TaskId> = tasks.collect();
+    let mut letters = Vec::new();
+    for wait in transaction.waits(id, former, None)? {
+        let is_by_name = wait.on.agent.as_deref() == Some(former);
+        if !is_by_name || wait.plan == *id || !tasks.contains(&wait.on.task) {
+            continue;
+        }
+        let Some(version) = transaction.plan_state(&wait.plan)?.version() else { continue };
+        if catch_up(transaction, cache, &wait.plan, version).is_err() {
+            continue;
+        }
+        let task = cache.get(&wait.plan).and_then(|plan| plan.task(wait.task.as_str()));
+        let meant_this = match task.and_then(|task| task.state.received.get(&wait.on.key())) {
+            Some(heard) if heard.status == Status::Done => false,
+            Some(_) | None if wait.on.plan.is_some() => true,
+            Some(heard) => heard.plan.as_ref() == Some(id),
+            None => !is_over && !has_later(transaction, cache, &wait, created_at)?,
+        };
+        if meant_this {
+            let agent = Some(owner.clone()).filter(|owner| !owner.is_empty());
+            let there = ExternalTaskRef { agent, plan: Some(id.clone()), task: wait.on.task.clone() };
+            let changes = TaskChanges {
+                add_dependencies: vec![Dependency::External(Box::new(there))],
+                remove_dependencies: vec![Dependency::External(Box::new(wait.on))],
+                ..TaskChanges::default()
+            };
+            letters.push((wait.plan, Command::ReviseTask { task: wait.task, changes: Box::new(changes) }));
+        }
+    }
+    Ok(letters)
+}
+
+/// Whether a plan of the agent that was created later has the task as well, and is therefore the one that was meant.
+fn has_later(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    wait: &Wait,
+    created_at: Option<Timestamp>,
+) -> Result<bool> {
+    let found = locate(transaction, cache, &wait.plan, &wait.on)?;
+    let TargetStatus::There { plan, .. } = found else { return Ok(false) };
+    Ok(cache.get(&plan).is_some_and(|found| found.state().created_at > created_at))
+}
+
 fn never(reason: String, plan: Option<&PlanId>) -> UpstreamResult {
     UpstreamResult {
         status: Status::Cancelled,
@@ -187,6 +263,8 @@ struct Recipient<'a> {
     heard: Option<&'a UpstreamResult>,
     /// Whether the plan of the waiting task has finished.
     has_ended: bool,
+    /// Since when the waiting task may have missed the end of a plan.
+    deaf_since: Option<Timestamp>,
 }
 
 impl Recipient<'_> {
@@ -207,8 +285,15 @@ impl Recipient<'_> {
         {
             return Ok(truth);
         }
-        let found = locate(transaction, cache, &self.wait.plan, on)?;
+        let mut found = locate(transaction, cache, &self.wait.plan, on)?;
         let of_agent = on.plan.is_none();
+        if of_agent && !found.is_there() {
+            let changed = from.and_then(|from| cache.get(from));
+            found = changed.and_then(|plan| there(plan, &on.task)).unwrap_or(found);
+        }
+        if of_agent && !found.is_there() {
+            found = self.missed(transaction, cache)?.unwrap_or(found);
+        }
         Ok(match &found {
             TargetStatus::There { plan, archived, .. } => {
                 let source = of_agent.then_some(plan);
@@ -228,8 +313,26 @@ impl Recipient<'_> {
             | TargetStatus::OwnedBy { .. }
             | TargetStatus::NoPlanOf(_)
             | TargetStatus::NoTaskOf(_)
+            | TargetStatus::OnlyInEnded { .. }
             | TargetStatus::NoName(_) => Truth::Absent,
         })
+    }
+
+    /// Returns the task in a plan of the agent that ended while the recipient heard nothing.
+    fn missed(&self, transaction: &mut dyn Transaction, cache: &mut Cache) -> Result<Option<TargetStatus>> {
+        let (Some(agent), Some(since)) = (&self.wait.on.agent, self.deaf_since) else { return Ok(None) };
+        for id in ended(transaction, agent)?.into_iter().filter(|id| *id != self.wait.plan) {
+            let Some(version) = transaction.plan_state(&id)?.version() else { continue };
+            // A damaged plan that is over answers nobody.
+            if catch_up(transaction, cache, &id, version).is_err() {
+                continue;
+            }
+            let plan = cache.get(&id).filter(|plan| plan.state().finished_at > Some(since));
+            if let Some(found) = plan.and_then(|plan| there(plan, &self.wait.on.task)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the state of a target that is named by agent only. The recipient follows the plan from which it received

@@ -4,7 +4,7 @@ use waypost_core::{
     Dependency, Event, ExternalTaskRef, Plan, PlanId, Problem, ProblemKind, Refusal, Status, TaskId,
 };
 
-use crate::cross_plan::resolve::candidates;
+use crate::cross_plan::resolve::{candidates, ended};
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, catch_up};
@@ -15,7 +15,8 @@ use crate::store::Read;
 /// Maximum number of unresolved waits that the reply to a write lists.
 pub const WARNINGS_MAX: usize = 10;
 
-fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
+/// Returns the status of a task of this plan, if the plan has it.
+pub(crate) fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
     let state = &plan.task(task.as_str())?.state;
     let more = match state.status {
         Status::Running if state.is_queued() => state.worker.as_ref().map(|worker| format!("by {worker}")),
@@ -71,7 +72,7 @@ fn locate_by_agent(
     on: &ExternalTaskRef,
 ) -> Result<TargetStatus> {
     let agent = on.agent.clone().unwrap_or_default();
-    let (mut has_plans, mut put_away) = (false, None);
+    let mut has_plans = false;
     for id in candidates(read, on)? {
         if id == *of {
             // The waiting plan is never the target, but its agent has a plan.
@@ -81,19 +82,26 @@ fn locate_by_agent(
         let Some(version) = read.plan_state(&id)?.version() else { continue };
         catch_up(read, cache, &id, version)?;
         has_plans = true;
-        let Some(plan) = cache.get(&id) else { continue };
-        match there(plan, &on.task) {
-            // An archived plan is meant only if no other plan has the task.
-            Some(found) if plan.state().archived => put_away = put_away.or(Some(found)),
-            Some(found) => return Ok(found),
-            None => {}
+        if let Some(found) = cache.get(&id).and_then(|plan| there(plan, &on.task)) {
+            return Ok(found);
         }
     }
-    Ok(put_away.unwrap_or(match has_plans {
+    for id in ended(read, &agent)?.into_iter().filter(|id| id != of) {
+        let Some(version) = read.plan_state(&id)?.version() else { continue };
+        // A damaged plan that is over does not keep anybody from waiting.
+        if catch_up(read, cache, &id, version).is_err() {
+            continue;
+        }
+        has_plans = true;
+        if cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_some()) {
+            return Ok(TargetStatus::OnlyInEnded { agent, plan: id });
+        }
+    }
+    Ok(match has_plans {
         true => TargetStatus::NoTaskOf(agent),
         false if agent.trim().is_empty() || agent == "*" => TargetStatus::NoName(agent),
         false => TargetStatus::NoPlanOf(agent),
-    }))
+    })
 }
 
 /// Returns whether a task that has not started still lacks a successful result of this wait.

@@ -13,7 +13,7 @@ use crate::plans::request::WriteError;
 use crate::rows::{ArchiveFilter, Query, Sort};
 use crate::store::Read;
 
-/// Maximum number of an agent's plans that are searched for a task, once among the open plans and once among all.
+/// Maximum number of an agent's plans that are searched for a task, once among the open plans and once among the others.
 pub const AGENT_PLANS_MAX: usize = 20;
 /// Maximum number of tasks that a search for a cycle across plans visits. A longer cycle is not found; its tasks stay
 /// visibly waiting.
@@ -22,8 +22,8 @@ pub const RING_TASKS_MAX: usize = 10_000;
 /// The phases of unfinished plans.
 const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
 
-/// Returns the plans that may contain the referenced task, the most likely first. For an agent, open plans precede
-/// finished ones, and later plans precede earlier ones.
+/// Returns the plans that may contain the referenced task, the most likely first. A reference that names only an agent means
+/// the agent's open plans, later ones first: what an earlier plan delivered is not an answer to a new request.
 pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>> {
     let agent = match (&there.plan, &there.agent) {
         (Some(plan), None) => return Ok(vec![plan.clone()]),
@@ -34,16 +34,19 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result
         (None, None) => return Ok(Vec::new()),
         (None, Some(agent)) => agent,
     };
-    let of_agent = Query { owner: Some(agent.clone()), limit: AGENT_PLANS_MAX, ..Query::default() };
-    let open = Query { phases: OPEN.to_vec(), sort: Sort::Created, ..of_agent.clone() };
-    let any = Query { shelf: ArchiveFilter::All, sort: Sort::Updated, ..of_agent };
-    let mut found: Vec<PlanId> = read.heads(&open)?.items.into_iter().map(|head| head.id).collect();
-    for head in read.heads(&any)?.items {
-        if !found.contains(&head.id) {
-            found.push(head.id);
-        }
-    }
-    Ok(found)
+    let open = Query { phases: OPEN.to_vec(), sort: Sort::Created, ..of_agent(agent) };
+    Ok(read.heads(&open)?.items.into_iter().map(|head| head.id).collect())
+}
+
+/// Returns the agent's plans that have ended or are archived, the latest change first.
+pub(crate) fn ended(read: &mut dyn Read, agent: &str) -> Result<Vec<PlanId>> {
+    let any = Query { shelf: ArchiveFilter::All, sort: Sort::Updated, ..of_agent(agent) };
+    let heads = read.heads(&any)?.items.into_iter();
+    Ok(heads.filter(|head| head.archived || head.phase.is_finished()).map(|head| head.id).collect())
+}
+
+fn of_agent(agent: &str) -> Query {
+    Query { owner: Some(agent.to_owned()), limit: AGENT_PLANS_MAX, ..Query::default() }
 }
 
 /// Refuses events that would make tasks of several plans wait for each other. `plan` is the state after `events`.

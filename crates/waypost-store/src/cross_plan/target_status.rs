@@ -44,6 +44,13 @@ pub enum TargetStatus {
     NoPlanOf(String),
     /// No plan of the agent contains the task yet.
     NoTaskOf(String),
+    /// No open plan of the agent contains the task; one that has ended does, and counts only when it is named.
+    OnlyInEnded {
+        /// The agent.
+        agent: String,
+        /// The plan that has ended or is archived.
+        plan: PlanId,
+    },
     /// The text cannot be the name of an agent.
     NoName(String),
 }
@@ -59,7 +66,11 @@ impl TargetStatus {
         match self {
             Self::Purged(_) | Self::OwnPlan(_) | Self::OwnedBy { .. } | Self::NoName(_) => true,
             Self::NoSuchTask { phase, .. } => phase.is_finished(),
-            Self::There { .. } | Self::NoSuchPlan(_) | Self::NoPlanOf(_) | Self::NoTaskOf(_) => false,
+            Self::There { .. }
+            | Self::NoSuchPlan(_)
+            | Self::NoPlanOf(_)
+            | Self::NoTaskOf(_)
+            | Self::OnlyInEnded { .. } => false,
         }
     }
 
@@ -109,6 +120,9 @@ impl TargetStatus {
             }
             Self::NoPlanOf(agent) => format!("agent {agent} has no plan so far"),
             Self::NoTaskOf(agent) => format!("no plan of agent {agent} has a task {task} so far"),
+            Self::OnlyInEnded { agent, plan } => format!(
+                "no open plan of agent {agent} has a task {task} so far; plan {plan} has one and is over, and counts only when it is named"
+            ),
             Self::NoName(agent) => format!("{agent:?} names no agent"),
         }
     }

@@ -44,6 +44,8 @@ pub(crate) struct News {
     pub(crate) waits: Vec<(TaskId, Vec<ExternalTaskRef>)>,
     /// Set when the plan was purged.
     pub(crate) purged: Option<Purged>,
+    /// The agent that owned the plan before, if it was handed over.
+    pub(crate) former_owner: Option<String>,
 }
 
 /// The tasks that waited for a purged plan.

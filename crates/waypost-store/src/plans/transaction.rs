@@ -213,7 +213,8 @@ fn append(
     let (outcomes, whole) = (std::mem::take(&mut touched.outcomes), touched.whole);
     let index = IndexChanges::of(plan, touched, terms, at);
     let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
-    cached.news = Some(News { outcomes, whole, waits, purged: None });
+    let former_owner = former_owner(transaction, plan, events).map_err(BatchError::OfTheStore)?;
+    cached.news = Some(News { outcomes, whole, waits, purged: None, former_owner });
     let head = PlanSummary::of(plan);
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
     let Appended { sequence, replay_bytes } = transaction.append(&append).map_err(BatchError::OfTheStore)?;
@@ -231,6 +232,15 @@ fn append(
     }
     let (id, version) = (plan.id().clone(), plan.version());
     Ok((Committed { changed: true, ..Committed::unchanged(id, version) }, sequence))
+}
+
+/// Returns the owner of a plan before the events, if they change it.
+fn former_owner(transaction: &mut dyn Transaction, plan: &Plan, events: &[Event]) -> Result<Option<String>> {
+    if !events.iter().any(|event| matches!(event, Event::PlanRevised { owner: Some(_), .. })) {
+        return Ok(None);
+    }
+    let before = transaction.head(plan.id())?.map(|head| head.owner);
+    Ok(before.filter(|owner| !owner.is_empty() && *owner != plan.spec().owner))
 }
 
 fn conflict(

@@ -102,6 +102,7 @@ promises! {
         hearing::a_plan_that_is_named_with_its_agent_must_be_that_agents
         hearing::what_can_never_be_is_refused_and_what_may_yet_be_is_named
         hearing::a_plan_that_ends_without_the_task_is_heard_of
+        hearing::who_waits_follows_a_plan_that_is_handed_over
         hearing::plans_that_are_put_away_or_purged_are_heard_of
         hearing::what_would_close_a_ring_is_not_set_back
         hearing::whoever_has_not_begun_knows_how_things_stand

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use waypost_store::{Durability, PlanStore, open};
+use waypost_store::{Durability, PlanStore, StoreError, WriteError, open};
 use waypost_testkit::SeededRng;
 
 use crate::kit::*;
@@ -230,4 +230,60 @@ fn killed_writers_on_a_folder_lose_nothing_that_they_acknowledged() {
 #[test]
 fn killed_writers_on_a_postgres_database_lose_nothing_that_they_acknowledged() {
     killed_writers_lose_nothing_that_they_acknowledged(&Place::postgres(), 3);
+}
+
+/// The store in which a child process is to hold the lock for writing.
+const HOLD: &str = "WAYPOST_STORE_TEST_HOLD";
+
+/// No test of its own: a process that is in the middle of a write, for as long as it lives.
+#[test]
+fn a_process_in_the_middle_of_a_write() {
+    let Ok(location) = std::env::var(HOLD) else { return };
+    let store = open(&location, Durability::Full).unwrap();
+    let _never = store.write(&mut |_| {
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "\nholding").unwrap();
+        stdout.flush().unwrap();
+        loop {
+            std::thread::park();
+        }
+    });
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+fn a_writer_behind_a_stopped_process_is_told_which(place: &Place) {
+    let plans = place.plans();
+    create_small(&plans, "p");
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::a_process_in_the_middle_of_a_write", "--nocapture", "--test-threads=1"])
+        .env(HOLD, &place.location)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let holds = lines.map_while(Result::ok).any(|line| line == "holding");
+    assert!(holds, "the child never wrote");
+    signal(&child, "-STOP");
+    let refused = write(&plans, "p", add("late"));
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    match refused {
+        Err(WriteError::Store(StoreError::HolderStopped { process, .. })) => assert_eq!(process, child.id()),
+        other => panic!("{}: {other:?}", place.location),
+    }
+    // It is gone, and with it the lock.
+    write(&place.plans(), "p", add("next")).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_writer_behind_a_stopped_process_is_told_which_one_it_is() {
+    for place in [Place::sqlite(), Place::file()] {
+        a_writer_behind_a_stopped_process_is_told_which(&place);
+    }
 }

@@ -52,6 +52,9 @@ pub(crate) struct Import {
     /// Id for a single plan [default: its own id, or a new one]
     #[arg(long)]
     id: Option<String>,
+    /// Agent that owns the imported plans [default: the owner that the file names]
+    #[arg(long, value_name = "NAME", value_parser = super::mcp::agent)]
+    owner: Option<String>,
     /// Import nothing unless everything can be imported exactly
     #[arg(long)]
     strict: bool,
@@ -101,7 +104,10 @@ impl Import {
         let by = context.caller()?;
         let plans = context.plans_to_add_to()?;
         let mut written = Vec::new();
-        for read in reads {
+        for mut read in reads {
+            if let Some(owner) = &self.owner {
+                read.draft.spec.owner.clone_from(owner);
+            }
             written.push(put(context, &plans, &by, read, id.clone())?);
         }
         if context.out.json {

@@ -10,14 +10,16 @@ use waypost_core::ActorKind;
 use waypost_mcp::{
     AGENT_NAME_CHARACTERS_MAX, Opener, Options, Roots, Toolset, Unopened, Workspace, agent_name, serve_stdio,
 };
-use waypost_run::WebhookOutbox;
+use waypost_run::{StoreReports, WebhookOutbox};
 use waypost_service::Authenticator;
-use waypost_store::{PlanStore, Store};
+use waypost_store::{PlanStore, Query, Store};
 
 use crate::actor::account;
+use crate::commands::run::progress;
 use crate::context::{Context, open_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
+use crate::store_location::jaato_import;
 use crate::webhooks;
 
 const EXAMPLES: &str = "\
@@ -96,20 +98,41 @@ pub(crate) fn opener(context: &Context, relays: &Arc<Relays>, most: ActorKind, f
     })
 }
 
-/// The webhook outboxes, one for each workspace that a server has opened.
+/// The webhook outboxes and the other reporters, one of each for every workspace that a server has opened.
 #[derive(Default)]
-pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, WebhookOutbox>>);
+pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, Relay>>);
+
+/// What reports the changes of one store.
+struct Relay {
+    webhooks: Option<WebhookOutbox>,
+    reports: Option<StoreReports>,
+}
 
 impl Relays {
-    fn begin(&self, folders: &Folders, config: &Arc<Config>, store: &Arc<dyn Store>) -> Outcome {
-        if !webhooks::any(config) {
+    fn begin(
+        &self,
+        context: &Context,
+        folders: &Folders,
+        config: &Arc<Config>,
+        store: &Arc<dyn Store>,
+    ) -> Outcome {
+        if config.reporters.is_empty() {
             return Ok(());
         }
         let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !relays.contains_key(&folders.own) {
             let plans = Arc::new(PlanStore::new(Arc::clone(store)));
-            let relay = WebhookOutbox::start(&plans, config, &folders.execution_env(), plans.latest()?)?;
-            relays.insert(folders.own.clone(), relay);
+            let around = folders.execution_env();
+            let webhooks = match webhooks::any(config) {
+                true => Some(WebhookOutbox::start(&plans, config, &around, plans.latest()?)?),
+                false => None,
+            };
+            let reports = StoreReports::start(&plans, config, &around, Box::new(progress::show_on_console))?;
+            let reports = reports.map(|(reports, unusable)| {
+                unusable.into_iter().for_each(|words| context.out.say(words));
+                reports
+            });
+            relays.insert(folders.own.clone(), Relay { webhooks, reports });
         }
         Ok(())
     }
@@ -117,8 +140,10 @@ impl Relays {
     /// Sends the remaining events, and reports those that could not be sent.
     pub(crate) fn finish(&self, context: &Context) {
         let relays = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for words in relays.into_values().flat_map(WebhookOutbox::finish) {
-            context.out.say(words);
+        for Relay { webhooks, reports } in relays.into_values() {
+            let unreported = reports.map(StoreReports::finish).unwrap_or_default();
+            let unsent = webhooks.map(WebhookOutbox::finish).unwrap_or_default();
+            unreported.into_iter().chain(unsent).for_each(|words| context.out.say(words));
         }
     }
 }
@@ -145,8 +170,13 @@ fn workspace(
     let config = Arc::new(config);
     place.prepare()?;
     let store = open_store(&place)?;
-    relays.begin(&folders, &config, &store)?;
+    relays.begin(context, &folders, &config, &store)?;
     let plans = Arc::new(PlanStore::new(store));
+    if let Some(offered) = jaato_import(&folders.workspace).filter(|_| most == ActorKind::Agent)
+        && plans.heads(&Query { limit: 1, ..Query::default() })?.items.is_empty()
+    {
+        context.out.say(format!("note: the store has no plans yet; {offered}"));
+    }
     let folder = folder.map_or(folders.workspace, Path::to_owned);
     let mut workspace = Workspace::new(plans, config, folder, folders.own);
     workspace.service = workspace.service.with_authenticator(Authenticator::new(account(), &place.location));

@@ -17,6 +17,7 @@ const TASKS_MAX: usize = 10_000;
 
 const EXAMPLES: &str = "\
 Examples:
+  waypost show
   waypost show kq3
   waypost show kq3 --task t4
   waypost show kq3 --dag
@@ -27,8 +28,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Show {
-    /// Plan id, or an unambiguous prefix
-    plan: String,
+    /// Plan id, or an unambiguous prefix [default: the latest active plan, or else the latest plan]
+    plan: Option<String>,
     /// Show only this task, in full
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
@@ -76,7 +77,10 @@ impl Show {
             let hint = format!("write a number from 1 to {TASKS_MAX}, or --full for all");
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
-        let found = context.find(&self.plan)?;
+        let found = match &self.plan {
+            Some(plan) => context.find(plan)?,
+            None => context.find_latest()?,
+        };
         match self.version {
             Some(version) => {
                 found.note_damage(context)?;

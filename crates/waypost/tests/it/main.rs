@@ -16,6 +16,7 @@ mod http_crash;
 mod links;
 mod mcp_files;
 mod mcp_jaato;
+mod mcp_reporters;
 mod model;
 mod other_tools;
 mod performance;

@@ -1,6 +1,6 @@
 //! Two agents in two processes on one store: the parent and its subagent of the jaato document, from beginning to end.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
@@ -26,6 +26,7 @@ impl Agent {
             .args(["mcp", "--toolset", toolset, "--agent", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let (input, output) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
@@ -34,6 +35,14 @@ impl Agent {
         agent.request("initialize", hello);
         agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         agent
+    }
+
+    /// Ends the server and returns what it has said besides its answers.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.input.take());
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 
     fn send(&mut self, message: &Value) {

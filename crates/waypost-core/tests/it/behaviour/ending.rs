@@ -130,3 +130,22 @@ fn an_agent_speaks_for_what_it_works_on_in_any_of_its_sessions() {
     assert!(desk.asks(&Actor::agent("planner#k3f9x"), ask::finish("a", done())).is_err());
     desk.asks(&by, ask::finish("a", done())).unwrap();
 }
+
+#[test]
+fn only_its_owner_or_a_person_archives_a_started_plan_with_open_tasks() {
+    let mut draft = plan_of([task("a", &[])]);
+    "robin".clone_into(&mut draft.spec.owner);
+    let mut desk = Desk::with(draft);
+    assert_eq!(desk.plan.state().phase, Phase::Active);
+    for other in [Actor::agent("mallory"), worker()] {
+        let refused = desk.asks(&other, Command::Archive).unwrap_err();
+        let (owner, by, wanted) = ("robin".to_owned(), other.to_string(), "archive it");
+        assert_eq!(refused, Refusal::NotItsPlan { owner, by, wanted });
+    }
+    for may in [Actor::agent("robin"), Actor::person("ada")] {
+        desk.asks(&may, Command::Archive).unwrap();
+        desk.asks(&may, Command::Unarchive).unwrap();
+    }
+    desk.does(ask::finish("a", done()));
+    desk.asks(&Actor::agent("mallory"), Command::Archive).unwrap();
+}

@@ -91,6 +91,42 @@ fn a_status_is_a_version_and_an_editor_with_an_old_guard_hears_that_nothing_else
 }
 
 #[test]
+fn a_change_list_says_author_as_the_tools_do() {
+    let world = World::new();
+    let ada = plans(&world, "ada");
+    ada.call("write_plan", json!({ "name": "p", "content": "one" }));
+    let told = ada.call("write_plan", json!({ "name": "p", "content": "one", "author": "ada" })).value;
+    assert_eq!((&told["changed"], &told["author"]), (&json!("author"), &json!("ada")));
+    let stale = json!({ "name": "p", "content": "two", "last_known_version": 1 });
+    let told = ada.ask("write_plan", stale);
+    assert_eq!(told.value["differs"], "author");
+}
+
+#[test]
+fn an_imported_document_has_one_revision_in_every_answer() {
+    let world = World::new();
+    let text = r#"{ "name": "p", "content": "one", "status": "draft", "revision": 7, "updatedAt": "2026-07-01T00:00:00Z" }"#;
+    let native = world.session(waypost_mcp::Toolset::Native, "ada");
+    native.call("plan_create", json!({ "text": text }));
+    let ada = plans(&world, "ada");
+    let listed = ada.call("list_plans", json!({})).value["plans"][0].clone();
+    let name = listed["name"].as_str().unwrap();
+    assert_eq!((&listed["version"], &listed["revision"]), (&json!(7), &json!(7)));
+    assert_eq!(ada.call("get_plan_status", json!({ "name": name })).value["revision"], 7);
+    assert_eq!(ada.call("read_plan", json!({ "name": name })).value["revision"], 7);
+    let status = json!({ "name": name, "status": "in review", "last_known_revision": 7 });
+    assert_eq!(ada.call("set_plan_status", status).value["revision"], 8);
+    let stale = json!({ "name": name, "content": "two", "last_known_revision": 7 });
+    let said = ada.refused("write_plan", stale);
+    assert!(said.contains("last_known_revision 7 does not match current revision 8"), "{said}");
+    assert!(said.contains("agent:ada wrote version 8; differs: status"), "{said}");
+    let older = json!({ "name": name, "content": "two", "last_known_revision": 3 });
+    assert!(ada.refused("write_plan", older).contains("does not match current revision 8"));
+    let written = json!({ "name": name, "content": "two", "last_known_revision": 8 });
+    assert_eq!(ada.call("write_plan", written).value["revision"], 9);
+}
+
+#[test]
 fn a_deleted_name_is_a_new_document_whose_old_versions_never_match() {
     let world = World::new();
     let session = plans(&world, "ada");

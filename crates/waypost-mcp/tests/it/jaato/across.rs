@@ -72,7 +72,7 @@ fn what_fails_is_skipped_or_cancelled_skips_whoever_waits_and_says_why() {
     let world = World::new();
     let (main, child) = (agent(&world, "main"), agent(&world, "child"));
     started(&world, &main, "M", &["a"]);
-    started(&world, &child, "C", &["fails", "skipped", "cancelled", "other"]);
+    let plan = started(&world, &child, "C", &["fails", "skipped", "cancelled", "other"]);
     for step in ["step_1", "step_2", "step_3"] {
         wait_for(&main, "child", step);
     }
@@ -87,13 +87,14 @@ fn what_fails_is_skipped_or_cancelled_skips_whoever_waits_and_says_why() {
         let step = step(&main, id);
         assert_eq!((&step["status"], &step["result"]), (&json!("skipped"), &json!(why)), "{id}");
     }
-    // The same when it has happened already.
-    let added = wait_for(&main, "child", "step_1");
+    // The same when it has happened already, for a plan that is named.
+    let over = json!([{ "agent_id": "child", "plan_id": plan, "step_id": "step_1" }]);
+    let added = main.call("addDependentStep", json!({ "description": "Review", "depends_on": over })).value;
     assert_eq!(added["status"], "skipped");
-    assert_eq!(
-        added["message"],
-        "Step added with 1 dependencies (SKIPPED: child:step_1, which it waited for, was not accomplished: it failed)"
+    let expected = format!(
+        "Step added with 1 dependencies (SKIPPED: child:{plan}/step_1, which it waited for, was not accomplished: it failed)"
     );
+    assert_eq!(added["message"], json!(expected));
 }
 
 #[test]
@@ -278,4 +279,99 @@ fn a_plan_that_ended_for_a_failure_of_another_agent_goes_on_when_that_is_put_rig
         (&status["status"], &status["steps"][1]["status"]),
         (&json!("in_progress"), &json!("pending"))
     );
+}
+
+#[test]
+fn a_plan_that_has_ended_answers_only_to_its_own_name() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    let old = started(&world, &child, "Old", &["b"]);
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "run": "old" } }));
+    let waits = wait_for(&main, "child", "step_1");
+    assert_eq!((&waits["status"], waits.get("resolved_to")), (&json!("blocked"), None), "{waits}");
+    let expected = format!(
+        "child:step_1: no open plan of agent child has a task step_1 so far; plan {old} has one and is over, and counts only \
+         when it is named. See that the names are right."
+    );
+    assert_eq!(waits["warning"], json!(expected));
+    let named = json!([{ "agent_id": "child", "plan_id": old, "step_id": "step_1" }]);
+    let named = main.call("addDependentStep", json!({ "description": "named", "depends_on": named })).value;
+    assert_eq!(named["status"], "pending");
+    assert_eq!(named["received_outputs"]["child:step_1"], json!({ "run": "old" }));
+    assert_eq!(named["resolved_to"]["child:step_1"], json!(old));
+    // Putting the old plan away is no answer either; the next plan is.
+    world.person(&old, waypost_core::Command::Archive);
+    assert_eq!(step(&main, "step_2")["status"], "blocked");
+    let new = started(&world, &child, "New", &["b"]);
+    let blocked = main.call("getBlockedSteps", json!({})).value;
+    assert_eq!(blocked["blocked_steps"][0]["resolved_to"]["child:step_1"], json!(new), "{blocked}");
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "run": "new" } }));
+    let answered = step(&main, "step_2");
+    assert_eq!(
+        (&answered["status"], &answered["received_outputs"]["child:step_1"]),
+        (&json!("pending"), &json!({ "run": "new" }))
+    );
+}
+
+#[test]
+fn a_plan_that_ends_while_it_is_waited_for_answers() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    let plan = started(&world, &child, "C", &["b", "c"]);
+    assert_eq!(wait_for(&main, "child", "step_2")["resolved_to"]["child:step_2"], json!(plan));
+    child.call("completePlan", json!({ "status": "cancelled" }));
+    let skipped = step(&main, "step_2");
+    assert_eq!(skipped["status"], "skipped", "{skipped}");
+    assert_eq!(skipped["result"], "child:step_2, which it waited for, was cancelled");
+}
+
+#[test]
+fn a_plan_that_is_handed_over_is_followed() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    let plan = started(&world, &child, "C", &["b", "c"]);
+    wait_for(&main, "child", "step_1");
+    let named = json!([{ "agent_id": "child", "plan_id": plan, "step_id": "step_2" }]);
+    main.call("addDependentStep", json!({ "description": "named", "depends_on": named }));
+    let native = world.session(waypost_mcp::Toolset::Native, "child");
+    native.call("plan_edit", json!({ "plan": plan, "ops": [{ "op": "plan", "owner": "heir" }] }));
+    let blocked = main.call("getBlockedSteps", json!({})).value;
+    assert_eq!(blocked["count"], 2, "{blocked}");
+    assert_eq!(
+        blocked["blocked_steps"][0]["blocked_by"],
+        json!([{ "agent_id": "heir", "step_id": "step_1", "plan_id": plan }])
+    );
+    let heir = agent(&world, "heir");
+    heir.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 1 } }));
+    heir.call("completeStepWithOutput", json!({ "step_id": "step_2", "output": { "n": 2 } }));
+    let (first, second) = (step(&main, "step_2"), step(&main, "step_3"));
+    assert_eq!(
+        (&first["status"], &first["received_outputs"]["heir:step_1"]),
+        (&json!("pending"), &json!({ "n": 1 })),
+        "{first}"
+    );
+    assert_eq!(
+        (&second["status"], &second["received_outputs"]["heir:step_2"]),
+        (&json!("pending"), &json!({ "n": 2 })),
+        "{second}"
+    );
+}
+
+#[test]
+fn steps_of_the_same_plan_deliver_their_outputs_as_well() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "M", &["a", "b"]);
+    wait_for(&main, "main", "step_1");
+    main.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 1 } }));
+    let after = step(&main, "step_3");
+    assert_eq!(
+        (&after["status"], &after["received_outputs"]["main:step_1"]),
+        (&json!("pending"), &json!({ "n": 1 })),
+        "{after}"
+    );
+    assert_eq!(main.call("getPlanStatus", json!({})).value["received_outputs"]["main"], json!({ "n": 1 }));
 }

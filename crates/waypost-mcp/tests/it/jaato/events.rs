@@ -140,3 +140,54 @@ fn subscriptions_belong_to_their_owner() {
     let mine = main.call("unsubscribe", json!({ "subscription_id": id })).value;
     assert_eq!((&mine["success"], &mine["message"]), (&json!(true), &json!("Subscription removed")));
 }
+
+#[test]
+fn the_end_of_a_plan_is_told_once_wherever_a_page_ends() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &child, "C", &["c", "d"]);
+    child.call("completePlan", json!({ "status": "failed", "summary": "gave up" }));
+    let all = kinds(&recent(&main, json!({ "agent_id": "child" }))["events"]);
+    assert_eq!(all, ["plan_created", "plan_started", "plan_failed"]);
+    let first = recent(&main, json!({ "agent_id": "child", "event_types": ["plan_created"] }));
+    let mut place = first["last_event_id"].clone();
+    let mut seen = Vec::new();
+    loop {
+        let next = recent(&main, json!({ "after_event": place, "limit": 1 }));
+        if next["count"] == 0 {
+            break;
+        }
+        seen.extend(kinds(&next["events"]));
+        place = next["last_event_id"].clone();
+    }
+    assert_eq!(seen, ["plan_started", "plan_failed"]);
+}
+
+#[test]
+fn an_event_says_what_was_true_when_it_happened() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    main.call("subscribeToTasks", json!({ "event_types": ["step_completed", "step_blocked"] }));
+    let plan = started(&world, &child, "Before", &["b", "c"]);
+    set(&child, "step_1", "completed");
+    let on = json!([{ "agent_id": "main", "step_id": "step_1" }]);
+    child.call("addDependentStep", json!({ "step_id": "step_2", "depends_on": on }));
+    child.call("addStep", json!({ "description": "first of all", "after_step_id": "step_1" }));
+    let native = world.session(waypost_mcp::Toolset::Native, "child");
+    let ops = json!([
+        { "op": "plan", "title": "After" },
+        { "op": "revise", "task": "step_2", "description": "something else" }
+    ]);
+    native.call("plan_edit", json!({ "plan": plan, "ops": ops }));
+    let told = set(&main, "step_1", "completed").value;
+    let events = told["events"].as_array().unwrap();
+    assert_eq!(kinds(&told["events"]), ["step_completed", "step_blocked"]);
+    assert_eq!(events[0]["source_plan_title"], "Before");
+    let blocked = &events[1];
+    assert_eq!(
+        (&blocked["source_step_description"], &blocked["source_step_sequence"]),
+        (&json!("c"), &json!(2))
+    );
+    assert_eq!(blocked["payload"]["blocked_by"], on, "it was blocked then: {blocked}");
+}

@@ -5,6 +5,7 @@ mod definitions;
 mod errors;
 mod events;
 mod replay;
+mod sessions;
 mod work;
 
 use std::time::Duration;

@@ -27,7 +27,8 @@ fn a_plan_goes_to_a_file_and_comes_back_without_its_text_being_told() {
     let edited = text.replace("\"two\"", "\"two, but better\"");
     fs::write(&file, &edited).unwrap();
     let told = session.call("plan_update", json!({ "file": "out/plan.json", "known_version": 3 }));
-    assert_eq!(told.value, json!({ "version": 4, "bytes": edited.len(), "changes": "1 task changed" }));
+    let expected = json!({ "plan": id, "version": 4, "bytes": edited.len(), "changes": "1 task changed" });
+    assert_eq!(told.value, expected);
     assert!(!told.text.contains(SECRET) && !told.value.to_string().contains(SECRET));
     assert_eq!(session.call("plan_get", json!({ "task": "a" })).value["status"], "done");
     let told = session.call("plan_update", json!({ "file": "out/plan.json" }));

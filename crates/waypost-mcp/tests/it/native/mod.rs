@@ -55,6 +55,78 @@ fn a_new_store_lists_no_plans() {
 }
 
 #[test]
+fn documents_and_task_plans_are_told_apart_in_the_list() {
+    let (world, session) = begin();
+    let document =
+        session.call("plan_create", json!({ "title": "notes", "body": "# Notes" })).value["plan"].clone();
+    world.wait(1);
+    let tasks = plan(&session, json!(["a"]));
+    let told = session.call("plan_list", json!({}));
+    let ids: Vec<(&Value, Option<&Value>)> = told.value["plans"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|plan| (&plan["id"], plan.get("document")))
+        .collect();
+    assert_eq!(ids, [(&json!(tasks), None), (&document, Some(&json!(true)))]);
+    let document = document.as_str().unwrap();
+    assert_eq!(told.text, format!("{tasks} draft 0/1 \"a plan\"\n{document} draft document \"notes\""));
+}
+
+#[test]
+fn every_unknown_argument_and_every_wrong_task_is_named_at_once() {
+    let (_world, session) = begin();
+    let said = session.refused("plan_list", json!({ "owner": "x", "sort": 1 }));
+    assert!(said.starts_with("unknown arguments owner, sort; known arguments: all, phase"), "{said}");
+    let tasks = json!([{ "description": "a", "colour": "red" }, 7, { "notes": "b" }]);
+    let said = session.refused("plan_create", json!({ "title": "t", "tasks": tasks }));
+    for place in
+        ["tasks[0].colour", "tasks[1]: must be an object or text, not a number", "tasks[2]: a task needs"]
+    {
+        assert!(said.contains(place), "{place}: {said}");
+    }
+    // What does not fit is named in words.
+    let tasks = json!([
+        { "description": "a", "work": "cargo test" },
+        { "description": "b", "priority": "high" },
+    ]);
+    let said = session.refused("plan_create", json!({ "title": "t", "tasks": tasks }));
+    assert!(!said.contains("struct") && !said.contains("i32") && !said.contains("expected Work"), "{said}");
+    for word in ["task t1: `work`", "must be an object", "task t2: `priority`", "must be a whole number"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+#[test]
+fn an_unknown_executor_is_answered_with_those_that_are_known_and_every_wrong_op_is_named() {
+    let world =
+        World::with_config("[executors.tests]\nkind = \"process\"\ncommand = [\"cargo\", \"test\"]\n");
+    let session = world.session(Toolset::Native, "main");
+    let tasks = json!([{ "description": "a", "work": { "executor": "test" } }, "b"]);
+    let told = session.call("plan_create", json!({ "title": "t", "tasks": tasks }));
+    assert_eq!(
+        told.value["notes"],
+        json!([
+            "known executors: human, noop, tests",
+            "not runnable with this configuration: task t1: no executor is called test"
+        ])
+    );
+    let ops = json!([
+        { "op": "revise", "task": "t1", "priority": "high" },
+        { "op": "remove", "tasks": "t2" },
+        { "op": "plan", "title": 7 },
+    ]);
+    let said = session.refused("plan_edit", json!({ "ops": ops }));
+    for place in [
+        "ops[0].priority: must be a whole number",
+        "unknown argument ops[1].tasks",
+        "ops[2].title: must be text",
+    ] {
+        assert!(said.contains(place), "{place}: {said}");
+    }
+}
+
+#[test]
 fn plans_are_listed_a_page_at_a_time_and_only_ones_own() {
     let (world, session) = begin();
     for number in 0..21 {

@@ -10,9 +10,9 @@ use crate::session::{Told, World};
 #[test]
 fn a_plan_that_needs_no_approval_becomes_active() {
     let (_world, session) = begin();
-    plan(&session, json!(["a", "b"]));
+    let id = plan(&session, json!(["a", "b"]));
     let told = session.call("plan_start", json!({}));
-    assert_eq!(told.value, json!({ "phase": "active", "next": ["t1", "t2"] }));
+    assert_eq!(told.value, json!({ "plan": id, "phase": "active", "next": ["t1", "t2"] }));
     assert_eq!(told.text, "active; next t1, t2");
     assert_eq!(session.call("plan_start", json!({})).value["phase"], "active", "twice is once");
 }
@@ -24,7 +24,7 @@ fn a_person_is_asked_and_nobody_else_answers() {
     let id = plan(&session, json!(["a"]));
     let told = session.call("plan_start", json!({ "message": "please", "wait": 0 }));
     let then = format!("a person runs `waypost approve {id}`; plan_start again waits for it");
-    assert_eq!(told.value, json!({ "phase": "awaiting_approval", "then": then }));
+    assert_eq!(told.value, json!({ "plan": id, "phase": "awaiting_approval", "then": then }));
     assert_eq!(
         told.text,
         format!("awaiting_approval: a person runs `waypost approve {id}`; plan_start again waits for it")
@@ -54,7 +54,8 @@ fn while_it_waits(word: impl FnOnce(&World, &str)) -> Told {
 #[test]
 fn who_waits_is_told_of_an_approval() {
     let told = while_it_waits(World::approve);
-    assert_eq!(told.value, json!({ "phase": "active", "next": ["t1"] }));
+    let plan = &told.value["plan"];
+    assert_eq!(told.value, json!({ "plan": plan, "phase": "active", "next": ["t1"] }));
 }
 
 #[test]
@@ -62,7 +63,8 @@ fn who_waits_is_told_of_a_rejection_and_its_reason() {
     let told =
         while_it_waits(|world, id| world.person(id, Command::Reject { reason: "too risky".to_owned() }));
     let then = "change the plan, then ask again";
-    assert_eq!(told.value, json!({ "phase": "rejected", "reason": "too risky", "then": then }));
+    let plan = &told.value["plan"];
+    assert_eq!(told.value, json!({ "plan": plan, "phase": "rejected", "reason": "too risky", "then": then }));
     assert_eq!(told.text, format!("rejected: \"too risky\"; {then}"));
 }
 

@@ -80,20 +80,23 @@ fn taking_a_task_costs_at_most_70_tokens_beside_its_text() {
 }
 
 #[test]
-fn reporting_done_costs_at_most_15_tokens() {
+fn reporting_done_costs_at_most_15_tokens_and_30_as_data() {
     let (_world, session) = begin();
     plan(&session, json!((0..40).map(|number| format!("do {number}")).collect::<Vec<_>>()));
     for number in 1..=40 {
         session.call("task_next", json!({}));
         let report = json!({ "task": format!("t{number}"), "status": "done", "text": "ok" });
-        at_most(15, &session.call("task_report", report));
+        let told = session.call("task_report", report);
+        assert!(tokens(&told.text) <= 15, "{}", told.text);
+        at_most(30, &told);
     }
     let long: Vec<Value> =
         (0..5).map(|number| json!({ "id": format!("{}-{number}", "long-name".repeat(9)) })).collect();
     session.call("plan_create", json!({ "title": "long", "tasks": long }));
     let task = session.call("task_next", json!({})).value["task"].clone();
     let told = session.call("task_report", json!({ "task": task, "status": "done" }));
-    assert!(tokens(&told.value.to_string()) <= 15, "{}", told.value);
+    let named = tokens(task.as_str().unwrap());
+    assert!(tokens(&told.value.to_string()) <= 30 + named, "{}", told.value);
 }
 
 #[test]

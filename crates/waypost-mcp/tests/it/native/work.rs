@@ -20,7 +20,8 @@ fn a_task_is_taken_with_the_outputs_of_what_it_depended_on() {
     assert_eq!(told.text, format!("find (plan {id}, attempt 1): \"find the files\""));
     let told = session
         .call("task_report", json!({ "task": "find", "status": "done", "output": { "files": ["a.rs"] } }));
-    assert_eq!((told.text.as_str(), &told.value), ("find done; next fix", &json!({ "next": ["fix"] })));
+    assert_eq!(told.text, "find done; next fix");
+    assert_eq!(told.value, json!({ "plan": id, "task": "find", "status": "done", "next": ["fix"] }));
     let told = session.call("task_next", json!({}));
     assert_eq!(
         told.value,
@@ -38,7 +39,10 @@ fn a_task_is_taken_with_the_outputs_of_what_it_depended_on() {
     let told = session.call("task_report", json!({ "task": "fix", "status": "done", "text": "fixed" }));
     assert_eq!(
         (told.text.as_str(), &told.value),
-        ("fix done; plan completed", &json!({ "plan": "completed" }))
+        (
+            "fix done; plan completed",
+            &json!({ "plan": id, "task": "fix", "status": "done", "phase": "completed" })
+        )
     );
     assert_eq!(session.call("task_next", json!({})).text, "nothing: the plan is completed, 2 of 2 done");
 }
@@ -155,12 +159,61 @@ fn a_result_that_says_it_was_not_done_is_not_taken_for_done() {
 fn done_is_only_a_report_where_a_check_decides() {
     let world = crate::session::World::with_config("approval = \"never\"\n");
     let session = world.session(Toolset::Native, "main");
-    plan(&session, json!([{ "description": "a", "check": { "executor": "noop" } }, "b"]));
+    let id = plan(&session, json!([{ "description": "a", "check": { "executor": "noop" } }, "b"]));
     let told = session.call("task_next", json!({}));
     assert!(told.text.ends_with("a check decides whether it is done"), "{}", told.text);
     let told = session.call("task_report", json!({ "task": "t1", "status": "done" }));
     assert_eq!(told.text, "t1 reported; the check decides; next t2");
-    assert_eq!(told.value, json!({ "status": "reported", "next": ["t2"] }));
+    assert_eq!(told.value, json!({ "plan": id, "task": "t1", "status": "reported", "next": ["t2"] }));
+}
+
+#[test]
+fn a_report_says_which_task_is_in_which_status_and_a_plan_is_always_an_id() {
+    let (_world, session) = begin();
+    let id = plan(&session, json!(["a", { "description": "b", "depends_on": ["t1"] }]));
+    take(&session);
+    let report = |status: &str| {
+        let told = session.call("task_report", json!({ "task": "t1", "status": status, "text": "x" })).value;
+        assert_eq!((&told["plan"], &told["task"]), (&json!(id), &json!("t1")), "{told}");
+        told
+    };
+    assert_eq!(report("progress")["status"], "running");
+    assert_eq!(report("release")["status"], "ready");
+    take(&session);
+    let failed = report("failed");
+    assert_eq!(
+        (&failed["status"], &failed["skipped"], &failed["phase"]),
+        (&json!("failed"), &json!(1), &json!("failed"))
+    );
+}
+
+#[test]
+fn a_claim_carries_what_the_next_worker_needs_to_know() {
+    let (_world, session) = begin();
+    plan(
+        &session,
+        json!([
+            { "id": "look", "description": "look" },
+            { "id": "fix", "description": "fix", "depends_on": ["look"], "retry": { "attempts": 3 } },
+        ]),
+    );
+    take(&session);
+    // A dependency without an output leaves its result.
+    let found = "two files use the old name";
+    session.call("task_report", json!({ "task": "look", "status": "done", "text": found }));
+    let told = session.call("task_next", json!({}));
+    assert_eq!(told.value["results"], json!({ "look": found }));
+    assert!(told.text.ends_with(&format!("\nresult of look: \"{found}\"")), "{}", told.text);
+    // Who gives it back says why, and who fails says what went wrong.
+    let release = json!({ "task": "fix", "status": "release", "text": "the branch is locked until noon" });
+    session.call("task_report", release);
+    let told = session.call("task_next", json!({}));
+    assert_eq!(told.value["released"], "the branch is locked until noon");
+    assert!(told.text.contains("\nreleased before: \"the branch is locked until noon\""), "{}", told.text);
+    session.call("task_report", json!({ "task": "fix", "status": "failed", "text": "test 7 is red" }));
+    let told = session.call("task_next", json!({}));
+    assert_eq!((&told.value["last_error"], told.value.get("released")), (&json!("test 7 is red"), None));
+    assert!(told.text.contains("\nlast error: \"test 7 is red\""), "{}", told.text);
 }
 
 #[test]

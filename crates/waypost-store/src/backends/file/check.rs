@@ -76,6 +76,7 @@ fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<()> {
             Ok(())
         }
         StoreError::Busy
+        | StoreError::HolderStopped { .. }
         | StoreError::Files { .. }
         | StoreError::DiskFull { .. }
         | StoreError::StoreRemoved { .. }

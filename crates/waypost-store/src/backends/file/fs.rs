@@ -12,10 +12,13 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::backends::lock_holder::{HolderWatch, StoppedHolder};
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 
 /// The pause between two attempts to take a lock.
 const LOCK_RETRY: Duration = Duration::from_millis(2);
+/// The time between two checks of the holder of the lock.
+const HOLDER_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn corrupt(path: &Path, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what: path.display().to_string(), detail: detail.to_string() }
@@ -196,7 +199,16 @@ impl Guard {
     fn take(path: &Path, operation: FlockOperation) -> Result<Self> {
         let file = open_to_change(path)?;
         let give_up = Instant::now() + Duration::from_secs(BUSY_SECONDS_MAX);
+        let mut watch = HolderWatch::of(path, None);
+        let mut next_check = Instant::now() + HOLDER_INTERVAL;
         loop {
+            if Instant::now() >= next_check {
+                next_check = Instant::now() + HOLDER_INTERVAL;
+                if let Some(StoppedHolder { process, program }) = watch.check() {
+                    let what = path.display().to_string();
+                    return Err(StoreError::HolderStopped { what, process, program });
+                }
+            }
             match flock(&file, operation) {
                 Ok(()) => return Ok(Self { _file: file }),
                 // Polls, because a blocking wait for a file lock has no timeout.

@@ -3,7 +3,7 @@
 use waypost_core::{
     Command, Dependency, Draft, EffectiveStatus, ExternalTaskRef, Json, Plan, Status, TaskChanges, TaskSpec,
 };
-use waypost_store::{NewPlan, PlanStore};
+use waypost_store::{NewPlan, PlanStore, TargetStatus};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::*;
@@ -73,7 +73,12 @@ pub(super) fn what_has_ended_already_is_told_at_once(place: &Place) {
     assert_eq!(made.version, now(&plans, "app").version(), "the answer tells where the plan stands");
     write(&plans, "app", Command::Activate).unwrap();
     assert_eq!(standing(&plans, "app", "link"), Some(EffectiveStatus::Ready));
-    assert_eq!(standing(&plans, "app", "print"), Some(EffectiveStatus::Ready));
+    // Whoever asks for an agent asks for what it does from now on.
+    assert_eq!(standing(&plans, "app", "print"), Some(EffectiveStatus::Blocked));
+    let print = ExternalTaskRef { agent: Some("builder".to_owned()), plan: None, task: id("build") };
+    let found = plans.target_status(&plan("app"), &print).unwrap();
+    let over = TargetStatus::OnlyInEnded { agent: "builder".to_owned(), plan: plan("lib") };
+    assert_eq!(found, over);
     assert_eq!(standing(&plans, "app", "never"), Some(EffectiveStatus::Blocked));
     let added = Command::AddTasks {
         tasks: vec![waiting("late", None, Some("lib"), "build")],

@@ -191,7 +191,8 @@ fn who_waits_for_an_agent_is_told_of_a_plan_that_ends_meanwhile() {
             false => overlapping(&place, end, begin),
         };
         assert!(one.is_ok() && other.is_ok() && waited, "{one:?} {other:?}");
-        assert_eq!(received(&place, "app", "link"), 1, "waits first: {waits_first}");
+        // A plan that was over before does not answer for its agent.
+        assert_eq!(received(&place, "app", "link"), usize::from(waits_first), "waits first: {waits_first}");
         sound(&place);
     }
 }

@@ -259,24 +259,37 @@ struct Lines {
     voice: Voice,
 }
 
+/// Returns the line for an event; `None` if it is not shown.
+fn line_of(scope: &Scope, notice: &RunEvent) -> Option<String> {
+    Some(match (describe_event(scope, notice), notice) {
+        (Some((_, _, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "progress"),
+        (Some((verb, _, words)), RunEvent::QuestionAsked { plan, task, .. }) => {
+            format!("{verb:<8} {words} ({})", answer_words(plan, task))
+        }
+        (Some((verb, _, words)), _) => format!("{verb:<8} {words}"),
+        (None, RunEvent::PlanPhaseChanged { plan, phase }) if scope.tells_phases() => {
+            format!("{:<8} {plan} is {}", "plan", phase.as_str())
+        }
+        (None, _) => return None,
+    })
+}
+
+/// Shows an event on the console of a server, whose standard output may belong to its client.
+pub(crate) fn show_on_console(notice: &RunEvent) {
+    if let Some(line) = line_of(&Scope::Many, notice) {
+        let _nobody_reads_it = writeln!(io::stderr().lock(), "{line}");
+    }
+}
+
 impl RunObserver for Lines {
     fn on_event(&mut self, notice: &RunEvent) {
         self.waited = false;
         if !self.console.shows(notice) {
             return;
         }
-        let line = match (describe_event(&self.scope, notice), notice) {
-            (Some((_, _, words)), RunEvent::TaskProgressed { .. }) => format!("{:<8} {words}", "progress"),
-            (Some((verb, _, words)), RunEvent::QuestionAsked { plan, task, .. }) => {
-                format!("{verb:<8} {words} ({})", answer_words(plan, task))
-            }
-            (Some((verb, _, words)), _) => format!("{verb:<8} {words}"),
-            (None, RunEvent::PlanPhaseChanged { plan, phase }) if self.scope.tells_phases() => {
-                format!("{:<8} {plan} is {}", "plan", phase.as_str())
-            }
-            (None, _) => return,
-        };
-        self.voice.say(&line);
+        if let Some(line) = line_of(&self.scope, notice) {
+            self.voice.say(&line);
+        }
     }
     fn pause(&mut self) {
         self.voice.speak();
