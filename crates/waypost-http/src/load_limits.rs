@@ -19,8 +19,8 @@ const SMALL_BODY_BYTES: usize = 64 * 1024;
 const TASK_BYTES: usize = 32;
 /// Maximum number of requests of one token that wait for, or work on, something large.
 pub const LARGE_REQUESTS_PER_TOKEN_MAX: usize = 16;
-/// How long a request waits for room, in seconds.
-const ROOM_SECONDS_MAX: u64 = 60;
+/// How long a request waits for its permit, in seconds.
+const PERMIT_SECONDS_MAX: u64 = 60;
 /// Maximum number of event streams of one token.
 pub const STREAMS_PER_TOKEN_MAX: usize = 256;
 /// Maximum number of event streams. The other connections are for requests.
@@ -38,7 +38,7 @@ pub(crate) enum Overload {
     #[error("{STREAMS_MAX} event streams are open")]
     AllStreams,
     #[error("the server is busy with other large plans")]
-    NoRoom,
+    NoPermit,
 }
 
 /// Counts what each token uses.
@@ -80,9 +80,9 @@ impl Drop for Counted {
     }
 }
 
-/// Room for something large, until it is dropped.
+/// Permit for something large, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Permit {
     _tasks: OwnedSemaphorePermit,
     _counted: Counted,
 }
@@ -104,32 +104,36 @@ impl Default for LoadLimits {
 impl LoadLimits {
     /// Waits until there is room for a plan with this many tasks; for any plan, if the number is not known. A small plan
     /// needs none.
-    pub(crate) async fn room_for_plan(
+    pub(crate) async fn permit_for_plan(
         &self,
         token: &str,
         tasks: Option<usize>,
-    ) -> Result<Option<Room>, Overload> {
+    ) -> Result<Option<Permit>, Overload> {
         match tasks {
             Some(..=SMALL_PLAN_TASKS) => Ok(None),
-            tasks => self.room(token, tasks.unwrap_or(TASKS_AT_ONCE_MAX)).await.map(Some),
+            tasks => self.permit(token, tasks.unwrap_or(TASKS_AT_ONCE_MAX)).await.map(Some),
         }
     }
 
     /// Waits until there is room for a body of this size. A small one needs none.
-    pub(crate) async fn room_for_body(&self, token: &str, bytes: usize) -> Result<Option<Room>, Overload> {
+    pub(crate) async fn permit_for_body(
+        &self,
+        token: &str,
+        bytes: usize,
+    ) -> Result<Option<Permit>, Overload> {
         match bytes {
             ..=SMALL_BODY_BYTES => Ok(None),
-            bytes => self.room(token, bytes / TASK_BYTES).await.map(Some),
+            bytes => self.permit(token, bytes / TASK_BYTES).await.map(Some),
         }
     }
 
-    async fn room(&self, token: &str, tasks: usize) -> Result<Room, Overload> {
+    async fn permit(&self, token: &str, tasks: usize) -> Result<Permit, Overload> {
         let counted = self.large.take(token, LARGE_REQUESTS_PER_TOKEN_MAX).ok_or(Overload::LargeRequests)?;
         let tasks = u32::try_from(tasks.min(TASKS_AT_ONCE_MAX)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.tasks).acquire_many_owned(tasks);
-        match tokio::time::timeout(Duration::from_secs(ROOM_SECONDS_MAX), permit).await {
-            Ok(Ok(permit)) => Ok(Room { _tasks: permit, _counted: counted }),
-            Ok(Err(_)) | Err(_) => Err(Overload::NoRoom),
+        match tokio::time::timeout(Duration::from_secs(PERMIT_SECONDS_MAX), permit).await {
+            Ok(Ok(permit)) => Ok(Permit { _tasks: permit, _counted: counted }),
+            Ok(Err(_)) | Err(_) => Err(Overload::NoPermit),
         }
     }
 
@@ -151,18 +155,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn large_plans_share_the_room_and_small_ones_need_none() {
+    async fn large_plans_share_the_permits_and_small_ones_need_none() {
         let limits = LoadLimits::default();
-        let first = limits.room_for_plan("a", Some(TASKS_AT_ONCE_MAX)).await.ok().flatten();
+        let first = limits.permit_for_plan("a", Some(TASKS_AT_ONCE_MAX)).await.ok().flatten();
         assert!(first.is_some());
-        assert!(matches!(limits.room_for_plan("a", Some(SMALL_PLAN_TASKS)).await, Ok(None)));
-        assert!(matches!(limits.room_for_body("a", SMALL_BODY_BYTES).await, Ok(None)));
-        let second = limits.room_for_plan("b", None);
+        assert!(matches!(limits.permit_for_plan("a", Some(SMALL_PLAN_TASKS)).await, Ok(None)));
+        assert!(matches!(limits.permit_for_body("a", SMALL_BODY_BYTES).await, Ok(None)));
+        let second = limits.permit_for_plan("b", None);
         tokio::pin!(second);
         let waits = |waiting: &mut std::task::Context<'_>| {
             std::task::Poll::Ready(second.as_mut().poll(waiting).is_pending())
         };
-        assert!(std::future::poll_fn(waits).await, "the first has all the room");
+        assert!(std::future::poll_fn(waits).await, "the first has all permits");
         drop(first);
         assert!(matches!(second.await, Ok(Some(_))));
     }
@@ -172,13 +176,13 @@ mod tests {
         let limits = LoadLimits::default();
         let mut open = Vec::new();
         for _ in 0..LARGE_REQUESTS_PER_TOKEN_MAX {
-            open.push(limits.room_for_plan("a", Some(SMALL_PLAN_TASKS + 1)).await.ok().flatten());
+            open.push(limits.permit_for_plan("a", Some(SMALL_PLAN_TASKS + 1)).await.ok().flatten());
         }
         assert!(open.iter().all(Option::is_some));
-        let one_more = limits.room_for_plan("a", None).await;
+        let one_more = limits.permit_for_plan("a", None).await;
         assert_eq!(one_more.err(), Some(Overload::LargeRequests));
         assert!(
-            limits.room_for_plan("b", Some(SMALL_PLAN_TASKS + 1)).await.is_ok(),
+            limits.permit_for_plan("b", Some(SMALL_PLAN_TASKS + 1)).await.is_ok(),
             "another token has its own"
         );
         let streams: Vec<_> = (0..STREAMS_PER_TOKEN_MAX).map(|_| limits.stream("a").ok()).collect();
@@ -191,7 +195,7 @@ mod tests {
         drop((open, streams));
         assert!(limits.stream("c").is_ok());
         assert!(limits.stream("a").is_ok());
-        assert!(limits.room_for_plan("a", None).await.is_ok());
+        assert!(limits.permit_for_plan("a", None).await.is_ok());
     }
 
     #[test]

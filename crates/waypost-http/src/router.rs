@@ -24,7 +24,7 @@ use tower_service::Service;
 use crate::api::{self, Api, Problem};
 use crate::assets;
 use crate::host_origin_guard::{HostOriginGuard, page_origin};
-use crate::load_limits::{BODY_PARTS_MAX, Counted, LoadLimits, Room, has_too_many_parts};
+use crate::load_limits::{BODY_PARTS_MAX, Counted, LoadLimits, Permit, has_too_many_parts};
 use crate::sessions::{SESSION_HEADER, Session, Sessions};
 use crate::tokens::{Role, Token, TokenError, Tokens};
 
@@ -166,7 +166,7 @@ impl Site {
             Err(refusal) => return refusal,
         };
         // Until the reply begins.
-        let _room = request.extensions().get::<Arc<Room>>().cloned();
+        let _permit = request.extensions().get::<Arc<Permit>>().cloned();
         let mut service = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let made =
@@ -444,7 +444,7 @@ fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")]).into_response()
 }
 
-/// Reads the whole body of a request, within the limits of size and time. A large one first waits for room, which the
+/// Reads the whole body of a request, within the limits of size and time. A large one first waits for a permit, which the
 /// request then has.
 async fn whole(request: Request) -> Result<Request, Response> {
     let (mut parts, body) = request.into_parts();
@@ -457,9 +457,9 @@ async fn whole(request: Request) -> Result<Request, Response> {
     let most = body.size_hint().upper().map_or(BODY_BYTES_MAX, |most| most as usize);
     let (limits, token) = (parts.extensions.get::<Arc<LoadLimits>>(), parts.extensions.get::<Token>());
     if let (Some(limits), Some(token)) = (limits, token) {
-        let room = limits.room_for_body(&token.id, most.min(BODY_BYTES_MAX)).await;
-        if let Some(room) = room.map_err(|overload| Problem::from(overload).into_response())? {
-            parts.extensions.insert(Arc::new(room));
+        let permit = limits.permit_for_body(&token.id, most.min(BODY_BYTES_MAX)).await;
+        if let Some(permit) = permit.map_err(|overload| Problem::from(overload).into_response())? {
+            parts.extensions.insert(Arc::new(permit));
         }
     }
     match read_in_time(body, BODY_BYTES_MAX).await {

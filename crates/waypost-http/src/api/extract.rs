@@ -16,7 +16,7 @@ use waypost_text::plain_parse_error;
 
 use super::response::Problem;
 use super::state::{Api, run_blocking};
-use crate::load_limits::{LoadLimits, Room};
+use crate::load_limits::{LoadLimits, Permit};
 use crate::sessions::Session;
 use crate::tokens::{Role, Token};
 
@@ -119,35 +119,35 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
 
 /// The plan named in the path, by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
-pub(crate) struct PlanPath(pub(crate) PlanId, pub(crate) RequestRoom);
+pub(crate) struct PlanPath(pub(crate) PlanId, pub(crate) RequestPermit);
 
 /// The plan and the task named in the path, each by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskPath(
     pub(crate) PlanId,
     pub(crate) TaskId,
-    #[expect(dead_code, reason = "kept until the handler is done")] pub(crate) RequestRoom,
+    #[expect(dead_code, reason = "kept until the handler is done")] pub(crate) RequestPermit,
 );
 
-/// The room that a request has for a large plan or body, if it needs any: until its handler is done.
-pub(crate) type RequestRoom = Option<Arc<Room>>;
+/// The permit that a request has for a large plan or body, if it needs any: until its handler is done.
+pub(crate) type RequestPermit = Option<Arc<Permit>>;
 
-/// Waits for room for a plan, unless the request has some already: two requests that each waited for a second time could
+/// Waits for the permit for a plan, unless the request has one already: two requests that each waited for a second time could
 /// wait for each other.
-async fn room_for(parts: &mut Parts, tasks: Option<usize>) -> Result<RequestRoom, Problem> {
-    if let Some(room) = parts.extensions.get::<Arc<Room>>() {
-        return Ok(Some(Arc::clone(room)));
+async fn permit_for(parts: &mut Parts, tasks: Option<usize>) -> Result<RequestPermit, Problem> {
+    if let Some(permit) = parts.extensions.get::<Arc<Permit>>() {
+        return Ok(Some(Arc::clone(permit)));
     }
     let (Some(limits), Some(token)) =
         (parts.extensions.get::<Arc<LoadLimits>>(), parts.extensions.get::<Token>())
     else {
         return Ok(None);
     };
-    let room = limits.room_for_plan(&token.id, tasks).await?.map(Arc::new);
-    if let Some(room) = &room {
-        parts.extensions.insert(Arc::clone(room));
+    let permit = limits.permit_for_plan(&token.id, tasks).await?.map(Arc::new);
+    if let Some(permit) = &permit {
+        parts.extensions.insert(Arc::clone(permit));
     }
-    Ok(room)
+    Ok(permit)
 }
 
 /// Returns the parameters of the path.
@@ -175,14 +175,14 @@ impl FromRequestParts<Arc<Api>> for PlanPath {
             Ok((plan, tasks))
         });
         let (plan, tasks) = found.await?;
-        Ok(Self(plan, room_for(parts, tasks).await?))
+        Ok(Self(plan, permit_for(parts, tasks).await?))
     }
 }
 
 impl FromRequestParts<Arc<Api>> for TaskPath {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let PlanPath(plan, room) = PlanPath::from_request_parts(parts, api).await?;
+        let PlanPath(plan, permit) = PlanPath::from_request_parts(parts, api).await?;
         let path = path_parameters(parts, api).await?;
         let task = parameter(&path, "task").to_owned();
         run_blocking(Arc::clone(api), move |api| {
@@ -192,7 +192,7 @@ impl FromRequestParts<Arc<Api>> for TaskPath {
                 }
                 task => task,
             };
-            Ok(Self(plan, task??, room))
+            Ok(Self(plan, task??, permit))
         })
         .await
     }
@@ -226,18 +226,18 @@ pub(crate) struct Write<T> {
     pub(crate) by: Caller,
     pub(crate) body: T,
     #[expect(dead_code, reason = "kept until the handler is done")]
-    pub(crate) room: RequestRoom,
+    pub(crate) permit: RequestPermit,
 }
 
 impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Write<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, state: &Arc<Api>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let PlanPath(plan, room) = PlanPath::from_request_parts(&mut parts, state).await?;
+        let PlanPath(plan, permit) = PlanPath::from_request_parts(&mut parts, state).await?;
         let IfMatch(guard) = IfMatch::from_request_parts(&mut parts, state).await?;
         let Writer(by) = Writer::from_request_parts(&mut parts, state).await?;
         let Body(body) = Body::from_request(Request::from_parts(parts, body), state).await?;
-        Ok(Self { plan, guard, by, body, room })
+        Ok(Self { plan, guard, by, body, permit })
     }
 }
 

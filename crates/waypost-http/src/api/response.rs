@@ -35,7 +35,7 @@ impl From<Overload> for Problem {
         let (status, hint) = match overload {
             Overload::LargeRequests => (StatusCode::TOO_MANY_REQUESTS, "wait for an answer, then retry"),
             Overload::Streams => (StatusCode::TOO_MANY_REQUESTS, "close one, or use another token"),
-            Overload::AllStreams | Overload::NoRoom => (StatusCode::SERVICE_UNAVAILABLE, "retry later"),
+            Overload::AllStreams | Overload::NoPermit => (StatusCode::SERVICE_UNAVAILABLE, "retry later"),
         };
         Self::new(status, overload.to_string(), hint)
     }
