@@ -4,7 +4,7 @@
 //! for it, so that the memory of the server does not grow with the number of requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -87,6 +87,18 @@ pub(crate) struct Permit {
     _counted: Counted,
 }
 
+/// The permit of a request, once it has one. A request has at most one: two that each waited for a second could wait for
+/// each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestPermit(Arc<OnceLock<Permit>>);
+
+impl RequestPermit {
+    /// Whether the request is for something large.
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
 /// What all callers use.
 pub(crate) struct LoadLimits {
     tasks: Arc<Semaphore>,
@@ -103,28 +115,37 @@ impl Default for LoadLimits {
 
 impl LoadLimits {
     /// Waits until there is room for a plan with this many tasks; for any plan, if the number is not known. A small plan
-    /// needs none.
+    /// needs no permit.
     pub(crate) async fn permit_for_plan(
         &self,
+        request: &RequestPermit,
         token: &str,
         tasks: Option<usize>,
-    ) -> Result<Option<Permit>, Overload> {
+    ) -> Result<(), Overload> {
         match tasks {
-            Some(..=SMALL_PLAN_TASKS) => Ok(None),
-            tasks => self.permit(token, tasks.unwrap_or(TASKS_AT_ONCE_MAX)).await.map(Some),
+            Some(..=SMALL_PLAN_TASKS) => Ok(()),
+            tasks => self.give(request, token, tasks.unwrap_or(TASKS_AT_ONCE_MAX)).await,
         }
     }
 
-    /// Waits until there is room for a body of this size. A small one needs none.
+    /// Waits until there is room for a body of this size. A small one needs no permit.
     pub(crate) async fn permit_for_body(
         &self,
+        request: &RequestPermit,
         token: &str,
         bytes: usize,
-    ) -> Result<Option<Permit>, Overload> {
+    ) -> Result<(), Overload> {
         match bytes {
-            ..=SMALL_BODY_BYTES => Ok(None),
-            bytes => self.permit(token, bytes / TASK_BYTES).await.map(Some),
+            ..=SMALL_BODY_BYTES => Ok(()),
+            bytes => self.give(request, token, bytes / TASK_BYTES).await,
         }
+    }
+
+    async fn give(&self, request: &RequestPermit, token: &str, tasks: usize) -> Result<(), Overload> {
+        if !request.is_given() {
+            let _first = request.0.set(self.permit(token, tasks).await?);
+        }
+        Ok(())
     }
 
     async fn permit(&self, token: &str, tasks: usize) -> Result<Permit, Overload> {
@@ -154,37 +175,41 @@ pub(crate) fn has_too_many_parts(body: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    async fn ask(limits: &LoadLimits, token: &str, tasks: Option<usize>) -> Result<RequestPermit, Overload> {
+        let request = RequestPermit::default();
+        limits.permit_for_plan(&request, token, tasks).await.map(|()| request)
+    }
+
     #[tokio::test]
     async fn large_plans_share_the_permits_and_small_ones_need_none() {
         let limits = LoadLimits::default();
-        let first = limits.permit_for_plan("a", Some(TASKS_AT_ONCE_MAX)).await.ok().flatten();
-        assert!(first.is_some());
-        assert!(matches!(limits.permit_for_plan("a", Some(SMALL_PLAN_TASKS)).await, Ok(None)));
-        assert!(matches!(limits.permit_for_body("a", SMALL_BODY_BYTES).await, Ok(None)));
-        let second = limits.permit_for_plan("b", None);
+        let first = ask(&limits, "a", Some(TASKS_AT_ONCE_MAX)).await.expect("all are free");
+        assert!(first.is_given());
+        let small = ask(&limits, "a", Some(SMALL_PLAN_TASKS)).await.expect("it needs none");
+        assert_eq!(limits.permit_for_body(&small, "a", SMALL_BODY_BYTES).await, Ok(()));
+        assert!(!small.is_given());
+        // Who has one waits for no other.
+        assert_eq!(limits.permit_for_body(&first, "a", SMALL_BODY_BYTES + 1).await, Ok(()));
+        let second = ask(&limits, "b", None);
         tokio::pin!(second);
         let waits = |waiting: &mut std::task::Context<'_>| {
             std::task::Poll::Ready(second.as_mut().poll(waiting).is_pending())
         };
         assert!(std::future::poll_fn(waits).await, "the first has all permits");
         drop(first);
-        assert!(matches!(second.await, Ok(Some(_))));
+        assert!(second.await.is_ok_and(|second| second.is_given()));
     }
 
     #[tokio::test]
     async fn a_token_has_a_bounded_number_of_large_requests_and_streams() {
         let limits = LoadLimits::default();
+        let large = Some(SMALL_PLAN_TASKS + 1);
         let mut open = Vec::new();
         for _ in 0..LARGE_REQUESTS_PER_TOKEN_MAX {
-            open.push(limits.permit_for_plan("a", Some(SMALL_PLAN_TASKS + 1)).await.ok().flatten());
+            open.push(ask(&limits, "a", large).await.expect("within the limit"));
         }
-        assert!(open.iter().all(Option::is_some));
-        let one_more = limits.permit_for_plan("a", None).await;
-        assert_eq!(one_more.err(), Some(Overload::LargeRequests));
-        assert!(
-            limits.permit_for_plan("b", Some(SMALL_PLAN_TASKS + 1)).await.is_ok(),
-            "another token has its own"
-        );
+        assert_eq!(ask(&limits, "a", large).await.err(), Some(Overload::LargeRequests));
+        assert!(ask(&limits, "b", large).await.is_ok(), "another token has its own");
         let streams: Vec<_> = (0..STREAMS_PER_TOKEN_MAX).map(|_| limits.stream("a").ok()).collect();
         assert!(streams.iter().all(Option::is_some));
         assert_eq!(limits.stream("a").err(), Some(Overload::Streams));
@@ -193,9 +218,8 @@ mod tests {
         assert!(others.iter().all(Option::is_some));
         assert_eq!(limits.stream("c").err(), Some(Overload::AllStreams));
         drop((open, streams));
-        assert!(limits.stream("c").is_ok());
-        assert!(limits.stream("a").is_ok());
-        assert!(limits.permit_for_plan("a", None).await.is_ok());
+        assert!(limits.stream("c").is_ok() && limits.stream("a").is_ok());
+        assert!(ask(&limits, "a", None).await.is_ok());
     }
 
     #[test]

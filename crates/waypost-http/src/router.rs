@@ -24,7 +24,7 @@ use tower_service::Service;
 use crate::api::{self, Api, Problem};
 use crate::assets;
 use crate::host_origin_guard::{HostOriginGuard, page_origin};
-use crate::load_limits::{BODY_PARTS_MAX, Counted, LoadLimits, Permit, has_too_many_parts};
+use crate::load_limits::{BODY_PARTS_MAX, Counted, LoadLimits, RequestPermit, has_too_many_parts};
 use crate::sessions::{SESSION_HEADER, Session, Sessions};
 use crate::tokens::{Role, Token, TokenError, Tokens};
 
@@ -166,7 +166,7 @@ impl Site {
             Err(refusal) => return refusal,
         };
         // Until the reply begins.
-        let _permit = request.extensions().get::<Arc<Permit>>().cloned();
+        let _permit = request.extensions().get::<RequestPermit>().cloned();
         let mut service = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let made =
@@ -268,6 +268,7 @@ async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next:
             let (id, reads) = (token.id.clone(), request.method() == Method::GET);
             request.extensions_mut().insert(token);
             request.extensions_mut().insert(Arc::clone(&site.limits));
+            request.extensions_mut().insert(RequestPermit::default());
             if let Some(session) = session {
                 request.extensions_mut().insert(session);
             }
@@ -447,7 +448,7 @@ fn unauthorized() -> Response {
 /// Reads the whole body of a request, within the limits of size and time. A large one first waits for a permit, which the
 /// request then has.
 async fn whole(request: Request) -> Result<Request, Response> {
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let said = parts.headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse::<u64>().ok());
     let waits = parts.headers.contains_key(EXPECT);
     if said.is_some_and(|said| said > BODY_BYTES_MAX as u64) && waits {
@@ -455,12 +456,12 @@ async fn whole(request: Request) -> Result<Request, Response> {
         return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
     let most = body.size_hint().upper().map_or(BODY_BYTES_MAX, |most| most as usize);
-    let (limits, token) = (parts.extensions.get::<Arc<LoadLimits>>(), parts.extensions.get::<Token>());
-    if let (Some(limits), Some(token)) = (limits, token) {
-        let permit = limits.permit_for_body(&token.id, most.min(BODY_BYTES_MAX)).await;
-        if let Some(permit) = permit.map_err(|overload| Problem::from(overload).into_response())? {
-            parts.extensions.insert(Arc::new(permit));
-        }
+    let extensions = &parts.extensions;
+    if let (Some(limits), Some(token), Some(permit)) =
+        (extensions.get::<Arc<LoadLimits>>(), extensions.get::<Token>(), extensions.get::<RequestPermit>())
+    {
+        let given = limits.permit_for_body(permit, &token.id, most.min(BODY_BYTES_MAX)).await;
+        given.map_err(|overload| Problem::from(overload).into_response())?;
     }
     match read_in_time(body, BODY_BYTES_MAX).await {
         Ok(bytes) if has_too_many_parts(&bytes) => {

@@ -114,7 +114,7 @@ fn task_fields(action: &str) -> &'static [&'static str] {
 /// `POST /plans/{plan}/actions/{action}`
 pub(crate) fn on_plan(
     api: &Api,
-    (Path(path), Write { plan: id, guard, by, body, .. }): (Path<Vec<(String, String)>>, Write<ActionBody>),
+    (Path(path), Write { plan: id, guard, by, body }): (Path<Vec<(String, String)>>, Write<ActionBody>),
 ) -> Reply {
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;
@@ -170,7 +170,7 @@ type TaskActionRequest = (TaskPath, Path<Vec<(String, String)>>, Write<ActionBod
 /// `POST /plans/{plan}/tasks/{task}/actions/{action}`
 pub(crate) fn on_task(
     api: &Api,
-    (TaskPath(id, task, ..), Path(path), Write { plan: _, guard, by, body, .. }): TaskActionRequest,
+    (TaskPath(id, task), Path(path), Write { plan: _, guard, by, body }): TaskActionRequest,
 ) -> Reply {
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;

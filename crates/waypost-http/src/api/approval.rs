@@ -17,7 +17,7 @@ const GROUP_TASKS_MAX: usize = 1_000;
 const DIFFERENCES_MAX: usize = 200;
 
 /// `GET /plans/{plan}/approval`: what a person needs to know before deciding.
-pub(crate) fn approval(api: &Api, PlanPath(id, ..): PlanPath) -> Reply {
+pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     let mut value = api.approvals.describe(api.plans(), &id)?;
     let (draft, version) = api.service.view(&id, |plan, _| (plan.to_draft(), plan.version()))?;
     let problems = api.service.problems(&draft)?;
@@ -51,7 +51,7 @@ pub(crate) struct PreviewQuery {
 /// belong together if they have the same digest.
 pub(crate) fn preview(
     api: &Api,
-    (PlanPath(id, ..), Parameters(query)): (PlanPath, Parameters<PreviewQuery>),
+    (PlanPath(id), Parameters(query)): (PlanPath, Parameters<PreviewQuery>),
 ) -> Reply {
     let limit = page_size(query.limit, GROUP_TASKS_DEFAULT, GROUP_TASKS_MAX)?;
     let offset = query.offset.filter(|_| query.group.is_some()).unwrap_or(0);

@@ -185,7 +185,7 @@ impl From<Set> for TaskChanges {
 }
 
 /// `POST /plans/{plan}/edits`
-pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits, .. }: Write<Edits>) -> Reply {
+pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits }: Write<Edits>) -> Reply {
     let count = edits.operations.len();
     if !(1..=OPERATIONS_MAX).contains(&count) {
         let hint = format!("send 1 to {OPERATIONS_MAX} operations");
@@ -343,7 +343,7 @@ pub(crate) struct Content {
 }
 
 /// `PUT /plans/{plan}/content`
-pub(crate) fn replace(api: &Api, Write { plan: id, guard, by, body: content, .. }: Write<Content>) -> Reply {
+pub(crate) fn replace(api: &Api, Write { plan: id, guard, by, body: content }: Write<Content>) -> Reply {
     let format = parse_format(content.format.as_deref())?;
     let source = SourceText { text: content.text, format, file_name: None, name: TEXT_NAME.to_owned() };
     let reply = api.service.update(&by, &id, source, guard)?;
@@ -364,7 +364,7 @@ pub(crate) struct RestoreBody {
 }
 
 /// `POST /plans/{plan}/restore`
-pub(crate) fn restore(api: &Api, Write { plan: id, guard, by, body, .. }: Write<RestoreBody>) -> Reply {
+pub(crate) fn restore(api: &Api, Write { plan: id, guard, by, body }: Write<RestoreBody>) -> Reply {
     let reply = api.service.restore(&by, &id, body.version, guard)?;
     Ok(Versioned::written(&reply))
 }

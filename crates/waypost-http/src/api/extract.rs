@@ -16,7 +16,7 @@ use waypost_text::plain_parse_error;
 
 use super::response::Problem;
 use super::state::{Api, run_blocking};
-use crate::load_limits::{LoadLimits, Permit};
+use crate::load_limits::{LoadLimits, RequestPermit};
 use crate::sessions::Session;
 use crate::tokens::{Role, Token};
 
@@ -117,38 +117,13 @@ impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
     }
 }
 
-/// The plan named in the path, by its id or an unambiguous prefix of it.
+/// The plan named in the path, by its id or an unambiguous prefix of it. Waits for the permit of a large one.
 #[derive(Clone, Debug)]
-pub(crate) struct PlanPath(pub(crate) PlanId, pub(crate) RequestPermit);
+pub(crate) struct PlanPath(pub(crate) PlanId);
 
 /// The plan and the task named in the path, each by its id or an unambiguous prefix of it.
 #[derive(Clone, Debug)]
-pub(crate) struct TaskPath(
-    pub(crate) PlanId,
-    pub(crate) TaskId,
-    #[expect(dead_code, reason = "kept until the handler is done")] pub(crate) RequestPermit,
-);
-
-/// The permit that a request has for a large plan or body, if it needs any: until its handler is done.
-pub(crate) type RequestPermit = Option<Arc<Permit>>;
-
-/// Waits for the permit for a plan, unless the request has one already: two requests that each waited for a second time could
-/// wait for each other.
-async fn permit_for(parts: &mut Parts, tasks: Option<usize>) -> Result<RequestPermit, Problem> {
-    if let Some(permit) = parts.extensions.get::<Arc<Permit>>() {
-        return Ok(Some(Arc::clone(permit)));
-    }
-    let (Some(limits), Some(token)) =
-        (parts.extensions.get::<Arc<LoadLimits>>(), parts.extensions.get::<Token>())
-    else {
-        return Ok(None);
-    };
-    let permit = limits.permit_for_plan(&token.id, tasks).await?.map(Arc::new);
-    if let Some(permit) = &permit {
-        parts.extensions.insert(Arc::clone(permit));
-    }
-    Ok(permit)
-}
+pub(crate) struct TaskPath(pub(crate) PlanId, pub(crate) TaskId);
 
 /// Returns the parameters of the path.
 async fn path_parameters<S: Send + Sync>(
@@ -175,14 +150,22 @@ impl FromRequestParts<Arc<Api>> for PlanPath {
             Ok((plan, tasks))
         });
         let (plan, tasks) = found.await?;
-        Ok(Self(plan, permit_for(parts, tasks).await?))
+        let extensions = &parts.extensions;
+        if let (Some(limits), Some(token), Some(permit)) = (
+            extensions.get::<Arc<LoadLimits>>(),
+            extensions.get::<Token>(),
+            extensions.get::<RequestPermit>(),
+        ) {
+            limits.permit_for_plan(permit, &token.id, tasks).await?;
+        }
+        Ok(Self(plan))
     }
 }
 
 impl FromRequestParts<Arc<Api>> for TaskPath {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let PlanPath(plan, permit) = PlanPath::from_request_parts(parts, api).await?;
+        let PlanPath(plan) = PlanPath::from_request_parts(parts, api).await?;
         let path = path_parameters(parts, api).await?;
         let task = parameter(&path, "task").to_owned();
         run_blocking(Arc::clone(api), move |api| {
@@ -192,7 +175,7 @@ impl FromRequestParts<Arc<Api>> for TaskPath {
                 }
                 task => task,
             };
-            Ok(Self(plan, task??, permit))
+            Ok(Self(plan, task??))
         })
         .await
     }
@@ -225,19 +208,17 @@ pub(crate) struct Write<T> {
     pub(crate) guard: Guard,
     pub(crate) by: Caller,
     pub(crate) body: T,
-    #[expect(dead_code, reason = "kept until the handler is done")]
-    pub(crate) permit: RequestPermit,
 }
 
 impl<T: DeserializeOwned> FromRequest<Arc<Api>> for Write<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, state: &Arc<Api>) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let PlanPath(plan, permit) = PlanPath::from_request_parts(&mut parts, state).await?;
+        let PlanPath(plan) = PlanPath::from_request_parts(&mut parts, state).await?;
         let IfMatch(guard) = IfMatch::from_request_parts(&mut parts, state).await?;
         let Writer(by) = Writer::from_request_parts(&mut parts, state).await?;
         let Body(body) = Body::from_request(Request::from_parts(parts, body), state).await?;
-        Ok(Self { plan, guard, by, body, permit })
+        Ok(Self { plan, guard, by, body })
     }
 }
 

@@ -47,7 +47,7 @@ impl GraphQuery {
 /// `GET /plans/{plan}/graph`
 pub(crate) fn graph(
     api: &Api,
-    (PlanPath(id, ..), Parameters(wanted)): (PlanPath, Parameters<GraphQuery>),
+    (PlanPath(id), Parameters(wanted)): (PlanPath, Parameters<GraphQuery>),
 ) -> Reply {
     let range = wanted.range()?;
     Ok(api.service.view(&id, |plan, warnings| {

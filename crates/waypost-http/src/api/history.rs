@@ -40,7 +40,7 @@ pub(crate) struct HistoryQuery {
 /// `GET /plans/{plan}/history`: the latest first.
 pub(crate) fn history(
     api: &Api,
-    (PlanPath(id, ..), Parameters(paging)): (PlanPath, Parameters<HistoryQuery>),
+    (PlanPath(id), Parameters(paging)): (PlanPath, Parameters<HistoryQuery>),
 ) -> Reply {
     let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
     let (current, warnings) = api.service.view(&id, |plan, warnings| (plan.version(), warnings.to_vec()))?;
@@ -72,7 +72,7 @@ pub(crate) fn history(
 /// `GET /plans/{plan}/versions/{version}`: the plan as it was, in the native format.
 pub(crate) fn version(
     api: &Api,
-    (PlanPath(id, ..), Path(path)): (PlanPath, Path<Vec<(String, String)>>),
+    (PlanPath(id), Path(path)): (PlanPath, Path<Vec<(String, String)>>),
 ) -> Reply {
     let wanted = parameter(&path, "version").parse::<u64>();
     let wanted = wanted.map_err(|_| {
@@ -94,7 +94,7 @@ pub(crate) struct DiffQuery {
 /// `GET /plans/{plan}/diff`
 pub(crate) fn diff(
     api: &Api,
-    (PlanPath(id, ..), Parameters(between)): (PlanPath, Parameters<DiffQuery>),
+    (PlanPath(id), Parameters(between)): (PlanPath, Parameters<DiffQuery>),
 ) -> Reply {
     let (latest, warnings) = api.service.view(&id, |plan, warnings| (plan.version(), warnings.to_vec()))?;
     let to = between.to.unwrap_or(latest);
@@ -118,7 +118,7 @@ pub(crate) struct ExportQuery {
 /// `GET /plans/{plan}/export`
 pub(crate) fn export(
     api: &Api,
-    (PlanPath(id, ..), Parameters(wanted)): (PlanPath, Parameters<ExportQuery>),
+    (PlanPath(id), Parameters(wanted)): (PlanPath, Parameters<ExportQuery>),
 ) -> Result<Response, Problem> {
     let dialect = wanted.format.as_deref().unwrap_or("native").parse::<Dialect>();
     let dialect =
@@ -179,7 +179,7 @@ pub(crate) struct PageQuery {
 /// `GET /plans/{plan}/timeline`: when each task ran, in the order of their first starts.
 pub(crate) fn timeline(
     api: &Api,
-    (PlanPath(id, ..), Parameters(after)): (PlanPath, Parameters<PageQuery>),
+    (PlanPath(id), Parameters(after)): (PlanPath, Parameters<PageQuery>),
 ) -> Reply {
     let mut found = attempts(api.plans(), &id, None)?;
     let (labels, version, warnings) = api.service.view(&id, |plan, warnings| {

@@ -42,7 +42,7 @@ pub(crate) struct LogQuery {
 /// `GET /plans/{plan}/tasks/{task}/log`: the end of the log, or with `follow=true` the log as it is written.
 pub(crate) async fn log(
     State(api): State<Arc<Api>>,
-    TaskPath(plan, task, ..): TaskPath,
+    TaskPath(plan, task): TaskPath,
     headers: HeaderMap,
     Parameters(wanted): Parameters<LogQuery>,
 ) -> Result<Response, Problem> {

@@ -183,10 +183,7 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 }
 
 /// `GET /plans/{plan}`
-pub(crate) fn get(
-    api: &Api,
-    (PlanPath(id, ..), headers): (PlanPath, HeaderMap),
-) -> Result<Response, Problem> {
+pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
     let (value, version, may_change, warnings) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
         (whole(plan), plan.version(), has_progress || !warnings.is_empty(), warnings.to_vec())
@@ -264,7 +261,7 @@ pub(crate) struct PlanPatch {
 }
 
 /// `PATCH /plans/{plan}`
-pub(crate) fn revise(api: &Api, Write { plan: id, guard, by, body: patch, .. }: Write<PlanPatch>) -> Reply {
+pub(crate) fn revise(api: &Api, Write { plan: id, guard, by, body: patch }: Write<PlanPatch>) -> Reply {
     let PlanPatch { title, goal, status, owner, queue, body, token_budget } = patch;
     let changes = PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign: None };
     if changes == PlanChanges::default() {
@@ -287,7 +284,7 @@ type DeleteRequest = (PlanPath, Path<Vec<(String, String)>>, IfMatch, Writer, Pa
 /// `DELETE /plans/{plan}`: archives the plan; with `purge=true`, deletes it permanently, which only a person can.
 pub(crate) fn delete(
     api: &Api,
-    (PlanPath(id, ..), Path(path), IfMatch(guard), Writer(by), Parameters(query)): DeleteRequest,
+    (PlanPath(id), Path(path), IfMatch(guard), Writer(by), Parameters(query)): DeleteRequest,
 ) -> Result<Response, Problem> {
     if query.purge {
         // What cannot be undone needs the whole id.

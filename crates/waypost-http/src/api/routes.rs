@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{FromRequest, State};
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::on;
+use axum::{Extension, Router};
 use serde_json::Value;
 
 use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, document, get};
 use super::response::{Problem, Versioned};
-use super::state::{Api, run_blocking};
+use super::state::{Api, run_blocking, run_large};
 use super::{
     actions, approval, edits, events, graph, history, log, me, next, plans, tasks, validate, workers,
 };
+
+use crate::load_limits::RequestPermit;
 
 /// Creates the router of everything under `/api/v1`.
 pub(crate) fn router(api: &Arc<Api>) -> Router {
@@ -57,8 +59,16 @@ impl Routes {
         M: 'static,
         R: IntoResponse + Send + 'static,
     {
-        let handler = move |State(api): State<Arc<Api>>, request: T| {
-            run_blocking(api, move |api| handler(api, request))
+        let handler = move |State(api): State<Arc<Api>>,
+                            permit: Option<Extension<RequestPermit>>,
+                            request: T| {
+            let Extension(permit) = permit.unwrap_or_default();
+            let is_large = permit.is_given();
+            let work = move |api: &Api| {
+                let _until_it_is_done = permit;
+                handler(api, request)
+            };
+            async move { if is_large { run_large(api, work).await } else { run_blocking(api, work).await } }
         };
         self.add(doc, handler)
     }

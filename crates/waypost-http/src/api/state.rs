@@ -2,17 +2,19 @@
 //! route.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use axum::http::StatusCode;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use waypost_service::Service;
 use waypost_store::PlanStore;
 
 use super::approval_state::ApprovalStates;
 use super::event_broadcast::EventBroadcast;
 use super::response::Problem;
+
+type LargeWork = Box<dyn FnOnce() + Send>;
 
 /// The state of the API.
 pub struct Api {
@@ -25,6 +27,8 @@ pub struct Api {
     pub(super) runs: Arc<AtomicBool>,
     pub(super) events: EventBroadcast,
     pub(super) approvals: ApprovalStates,
+    /// The thread for large plans, once there is one.
+    large: Mutex<Option<mpsc::Sender<LargeWork>>>,
     /// How often all streams were ended.
     ends: watch::Sender<u64>,
 }
@@ -40,6 +44,7 @@ impl Api {
             runs: Arc::default(),
             events,
             approvals: ApprovalStates::default(),
+            large: Mutex::default(),
             ends: watch::Sender::default(),
         }
     }
@@ -75,4 +80,41 @@ pub(super) async fn run_blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| {
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "retry"))
     })
+}
+
+/// Runs work on a large plan, one at a time on a thread of its own: the allocator keeps the memory that a thread has used, so
+/// that many threads would keep it many times.
+pub(super) async fn run_large<T: Send + 'static>(
+    api: Arc<Api>,
+    work: impl FnOnce(&Api) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let (tell, told) = oneshot::channel();
+    let large = Arc::clone(&api);
+    large.send_large(Box::new(move || {
+        let _gone = tell.send(work(&api));
+    }))?;
+    told.await.unwrap_or_else(|error| {
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "retry"))
+    })
+}
+
+impl Api {
+    fn send_large(&self, mut work: LargeWork) -> Result<(), Problem> {
+        let mut thread = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = &*thread {
+            match sender.send(work) {
+                Ok(()) => return Ok(()),
+                // The thread panicked in its last work.
+                Err(unsent) => work = unsent.0,
+            }
+        }
+        let (sender, receiver) = mpsc::channel::<LargeWork>();
+        let run = move || receiver.into_iter().for_each(|work| work());
+        let begun = std::thread::Builder::new().name("large".to_owned()).spawn(run);
+        begun.map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string(), "retry"))?;
+        // Its receiver is there until the thread ends.
+        let _sent = sender.send(work);
+        *thread = Some(sender);
+        Ok(())
+    }
 }

@@ -41,7 +41,7 @@ pub(super) fn label(task: &Task, columns: usize) -> String {
 /// `GET /plans/{plan}/tasks`
 pub(crate) fn list(
     api: &Api,
-    (PlanPath(id, ..), Parameters(listing)): (PlanPath, Parameters<TaskQuery>),
+    (PlanPath(id), Parameters(listing)): (PlanPath, Parameters<TaskQuery>),
 ) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     let standings = listing.standings()?;
@@ -118,7 +118,7 @@ pub(super) fn row(plan: &Plan, task: &Task) -> Value {
 }
 
 /// `GET /plans/{plan}/tasks/{task}`
-pub(crate) fn get(api: &Api, TaskPath(id, task, ..): TaskPath) -> Reply {
+pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
     let found = api.service.view(&id, |plan, warnings| {
         let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
         let (value, version) = found.ok_or_else(|| plan.no_such_task(task.as_str()))?;
