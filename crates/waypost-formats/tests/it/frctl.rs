@@ -376,3 +376,16 @@ fn observed_indices_come_back_equal() {
         assert_eq!(json(&write_index(&plans, Form::AsRead).unwrap().text), json(&index));
     }
 }
+
+#[test]
+fn what_a_goal_must_have_is_missed_and_a_failed_plan_stays_failed() {
+    let mut value = json(&fixture("frctl/saved.json"));
+    value["status"] = "failed".into();
+    let plan = draft(&value.to_string(), FRCTL);
+    assert_eq!(plan.state.phase, Phase::Failed);
+    assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["status"], "failed");
+    let root = value["root_goal_id"].as_str().unwrap().to_owned();
+    value["goals"][&root].as_object_mut().unwrap().remove("description");
+    let found = problems(&value.to_string(), FRCTL);
+    assert!(found.iter().any(|problem| problem.contains("description")), "{found:?}");
+}

@@ -183,6 +183,24 @@ fn a_plan_that_was_only_stored_is_written_as_it_was_read() {
 }
 
 #[test]
+fn the_time_of_the_latest_change_is_written() {
+    let workspace = Workspace::new();
+    let plan = frctl("aaaa0001", "decomposing", "atomic");
+    put(&workspace, "p.json", &plan);
+    does(&workspace, &["import", "p.json"]);
+    does(&workspace, &["task", "revise", "aaaa0001", "g1", "--description", "another one"]);
+    let (written, _) = does(&workspace, &["export", "aaaa0001", "--format", "frctl"]);
+    let written: Value = serde_json::from_str(&written).unwrap();
+    let time = |plan: &Value, pointer: &str| plan.pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    for changed in ["/updated_at", "/goals/g1/updated_at"] {
+        assert!(time(&written, changed) > "2026".to_owned(), "{changed}: {written}");
+    }
+    for same in ["/created_at", "/goals/g1/created_at", "/goals/g2/updated_at"] {
+        assert_eq!(time(&written, same), time(&plan, same), "{same}");
+    }
+}
+
+#[test]
 fn a_strict_import_is_exact_or_refused() {
     let workspace = Workspace::new();
     let refused = |plan: &Value, named: &str| {

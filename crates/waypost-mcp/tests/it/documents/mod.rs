@@ -191,6 +191,11 @@ fn the_loop_of_export_edit_and_update_never_costs_the_text() {
     for told in [&written, &exported, &updated] {
         assert!(!told.text.contains(MARK) && !told.value.to_string().contains(MARK), "{}", told.text);
     }
+    std::fs::write(&file, "too late").unwrap();
+    let stale = json!({ "name": "p", "path": "tmp/p-plan.md", "last_known_version": known });
+    let said = session.refused("update_plan_from_file", stale);
+    assert!(said.starts_with("version conflict on plan \"p\""), "{said}");
+    std::fs::write(&file, body.replace("nor this", "nor that")).unwrap();
     let read = session.call("read_plan", json!({ "name": "p" })).value;
     assert_eq!(read["content"], body.replace("nor this", "nor that"));
     assert_eq!(read.get("tasks"), None, "a checklist in a text is text");

@@ -375,3 +375,46 @@ fn steps_of_the_same_plan_deliver_their_outputs_as_well() {
     );
     assert_eq!(main.call("getPlanStatus", json!({})).value["received_outputs"]["main"], json!({ "n": 1 }));
 }
+
+#[test]
+fn a_dependent_step_is_added_where_it_is_asked_for_and_provides_under_its_name() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["first", "second"]);
+    started(&world, &child, "C", &["build", "wait"]);
+    let middle = json!({
+        "description": "between", "depends_on": on("child", "step_1"), "after_step_id": "step_1", "provides": "report",
+    });
+    let added = main.call("addDependentStep", middle).value;
+    assert_eq!((&added["step_id"], &added["sequence"]), (&json!("step_3"), &json!(2)));
+    let descriptions = |session: &Session| -> Vec<String> {
+        let status = session.call("getPlanStatus", json!({})).value;
+        status["steps"].as_array().unwrap().iter().map(|step| text(&step["description"])).collect()
+    };
+    assert_eq!(descriptions(&main), ["first", "between", "second"]);
+    // Both have to end before what waits for both can begin.
+    let both =
+        json!([{ "agent_id": "child", "step_id": "step_1" }, { "agent_id": "main", "step_id": "step_3" }]);
+    let last = json!({ "description": "last", "depends_on": both });
+    assert_eq!(child.call("addDependentStep", last).value["status"], "blocked");
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 1 } }));
+    assert_eq!(step(&child, "step_3")["status"], "blocked");
+    main.call("completeStepWithOutput", json!({ "step_id": "step_3", "output": { "n": 2 } }));
+    let step = step(&child, "step_3");
+    assert_eq!(
+        (&step["status"], &step["received_outputs"]["report"]),
+        (&json!("pending"), &json!({ "n": 2 }))
+    );
+}
+
+#[test]
+fn the_blocked_steps_of_any_plan_can_be_asked_for() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    let plan = started(&world, &main, "M", &["first"]);
+    started(&world, &child, "C", &["build"]);
+    wait_for(&main, "child", "step_1");
+    let blocked = child.call("getBlockedSteps", json!({ "plan_id": plan })).value;
+    assert_eq!((&blocked["count"], &blocked["blocked_steps"][0]["step_id"]), (&json!(1), &json!("step_2")));
+    assert_eq!(child.call("getBlockedSteps", json!({})).value["blocked_steps"], json!([]));
+}

@@ -191,3 +191,28 @@ fn an_event_says_what_was_true_when_it_happened() {
     );
     assert_eq!(blocked["payload"]["blocked_by"], on, "it was blocked then: {blocked}");
 }
+
+#[test]
+fn a_plan_that_is_cancelled_has_its_own_word() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "T", &["a"]);
+    main.call("completePlan", json!({ "status": "cancelled", "summary": "no longer needed" }));
+    let told = recent(&main, json!({ "event_types": ["plan_cancelled"] }));
+    assert_eq!(kinds(&told["events"]), ["plan_cancelled"]);
+    assert_eq!(told["events"][0]["payload"]["summary"], "no longer needed");
+}
+
+#[test]
+fn twenty_events_are_read_unless_another_number_is_asked_for() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    let steps: Vec<String> = (0..30).map(|number| format!("step number {number}")).collect();
+    started(&world, &main, "T", &steps.iter().map(String::as_str).collect::<Vec<_>>());
+    for number in 1..=30 {
+        set(&main, &format!("step_{number}"), "completed");
+    }
+    assert_eq!(recent(&main, json!({}))["count"], 20);
+    assert_eq!(recent(&main, json!({ "limit": 25 }))["count"], 25);
+    assert_eq!(recent(&main, json!({ "event_types": ["step_completed"], "limit": 100 }))["count"], 30);
+}
