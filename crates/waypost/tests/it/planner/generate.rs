@@ -147,9 +147,8 @@ fn a_model_that_hangs_or_never_stops_is_given_up_in_time() {
 #[test]
 fn a_dry_run_saves_nothing_and_the_same_command_saves_what_was_shown() {
     let stage = Stage::playing([say(three())]);
-    // clido's spelling.
+    // In clido's spelling.
     let shown = stage.does(&["plan", GOAL, "--plan-dry-run", "--plan-no-edit"]);
-    assert_eq!(stage.does(&["plan", GOAL, "--dry-run"])["tasks"], shown["tasks"]);
     assert_eq!(shown["thinking"]["saved"], false);
     assert_eq!(shown["id"], Value::Null);
     assert!(!stage.workspace.work().join(".waypost/waypost.db").exists(), "not even a store is made");
