@@ -26,7 +26,7 @@ pub const STREAMS_PER_TOKEN_MAX: usize = 256;
 /// Maximum number of event streams. The other connections are for requests.
 pub const STREAMS_MAX: usize = 512;
 /// Maximum number of objects and lines in a body: each may become a task, which needs far more memory than its text.
-pub const BODY_PARTS_MAX: usize = 150_000;
+pub const BODY_PARTS_MAX: usize = 100_000;
 
 /// Why a request gets nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

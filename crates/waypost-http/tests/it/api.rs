@@ -506,7 +506,7 @@ fn whatever_goes_wrong_is_a_problem_in_words() {
     kind("application/json", b"{".to_vec()).problem(400);
     kind("application/json", vec![b' '; BODY_BYTES_MAX + 1]).problem(413);
     let many = kind("application/json", b"{".repeat(BODY_PARTS_MAX + 1));
-    assert!(many.problem(413).to_string().contains("more than 150000 objects and lines"), "{many:?}");
+    assert!(many.problem(413).to_string().contains("more than 100000 objects and lines"), "{many:?}");
     let strange = [("authorization", bearer.as_str()), ("host", "evil.example")];
     desk.send("GET", "/api/v1/plans", &strange, Vec::new()).problem(403);
 }
