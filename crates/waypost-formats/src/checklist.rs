@@ -7,7 +7,7 @@ use waypost_core::{Draft, FORMAT, Phase, Status, Task};
 use waypost_text::one_line;
 
 use crate::field_writer::{losses, plan_loss, task_loss};
-use crate::markdown::task_parser::{self, Style, item_line, mark_of};
+use crate::markdown::task_parser::{self, Style, item_line, looks_like_an_id, mark_of};
 use crate::markdown::task_writer::{self, Place, group, is_plain_dependency, tree};
 use crate::{Dialect, Form, Reading, Unreadable, Writing, markdown};
 
@@ -186,12 +186,12 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
 fn line(task: &Task, level: usize) -> String {
     let mut shown = task.clone();
     shown.spec.depends_on.retain(is_plain_dependency);
-    let start = format!(
-        "{}- [{}] {}:",
-        "  ".repeat(level),
-        mark_of(task.state.status),
-        task_writer::id(&task.spec.id)
-    );
+    // A plain word is read as an id only if every line has one, and another line may be added.
+    let id = match looks_like_an_id(task.spec.id.as_str()) {
+        true => task_writer::id(&task.spec.id),
+        false => serde_json::Value::from(task.spec.id.as_str()).to_string(),
+    };
+    let start = format!("{}- [{}] {id}:", "  ".repeat(level), mark_of(task.state.status));
     let group = match group(&shown, true) {
         parts if parts.is_empty() => String::new(),
         parts => format!("  ({})", parts.join("; ")),

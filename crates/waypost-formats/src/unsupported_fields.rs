@@ -29,9 +29,10 @@ const BOOKKEEPING: [&str; 14] = [
 /// Returns the names of all fields that are set in a plan, but for the bookkeeping. Foreign fields are named `foreign.<format>`; tasks are not listed.
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
     let mut set: Vec<String> = set_fields(&draft.spec).collect();
-    // The count of calls belongs to the store, and the phase already shows that a closed plan has ended.
+    // The count of calls belongs to the store, the phase already shows that a closed plan has ended, and whether an approval
+    // is needed is the account's word.
     let is_said = |field: &String| match field.as_str() {
-        "calls" | "closed" => false,
+        "calls" | "closed" | "approval_waived" => false,
         "phase" => draft.state.phase != Phase::default(),
         _ => true,
     };

@@ -275,7 +275,8 @@ fn name(items: &mut [Item<'_>], style: Style) {
     }
 }
 
-fn looks_like_an_id(word: &str) -> bool {
+/// Whether a word is an id wherever it stands before a colon.
+pub(crate) fn looks_like_an_id(word: &str) -> bool {
     word.chars().any(|c| c.is_numeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
 

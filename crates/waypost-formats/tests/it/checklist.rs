@@ -123,8 +123,13 @@ fn a_plan_is_written_as_a_simple_list_and_what_is_lost_is_named() {
     plan.tasks[2].spec.description = "two\nlines".into();
     assert_eq!(
         written(&plan, DIALECT, Form::AsRead),
-        "# Simple\n\nSome words.\n\n- [x] a: do a\n  - [>] b: do b  (after: a)\n- [ ] c: two lines  (after: b)\n"
+        "# Simple\n\nSome words.\n\n- [x] \"a\": do a\n  - [>] \"b\": do b  (after: a)\n- [ ] \"c\": two lines  (after: b)\n"
     );
+    // A line without an id may be added.
+    let longer = draft(&format!("{}- [ ] Tell everybody\n", written(&plan, DIALECT, Form::AsRead)), DIALECT);
+    let ids: Vec<&str> = longer.tasks.iter().map(|task| task.spec.id.as_str()).collect();
+    assert_eq!(ids, ["a", "b", "c", "t1"]);
+    assert_eq!(task(&longer, "b").spec.description, "do b");
     assert_eq!(losses(&plan, DIALECT, Form::AsRead), ["plan: goal", "task c: description", "task c: notes"]);
 }
 

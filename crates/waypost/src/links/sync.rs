@@ -1,7 +1,7 @@
 //! Keeps the files of a linked folder and their plans together. What only one side has changed, the other takes over. What both have
 //! changed counts as the file says, and is named; the plan keeps all its versions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -94,15 +94,17 @@ pub(crate) fn sync(
     }
     let service = context.service(plans);
     let mut changes = Vec::new();
-    for path in plan_files(link.folder())? {
+    let mut known = Known::of(link);
+    let mut paths: Vec<_> = plan_files(link.folder())?.into_iter().filter(|path| is_linked(path)).collect();
+    // Of several files with one id, the copies usually have the longer names.
+    paths.sort_by_key(|path| path.as_os_str().len());
+    for path in &paths {
+        known.claim_unedited(link, path);
+    }
+    for path in &paths {
         let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-        // A symbolic link may lead anywhere, and a text in Markdown may be anything.
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        if !is_file || path.extension().is_none_or(|ending| ending != "json") {
-            continue;
-        }
-        let mut one = One { plans, service: &service, link, path: &path, name: &name };
-        match one.sync() {
+        let mut one = One { plans, service: &service, link, path, name: &name };
+        match one.sync(&mut known) {
             Ok(change) => changes.extend(change),
             Err(failure) => changes.push(FileChange {
                 plan: one.link.files().get(&name).map(|known| known.plan.clone()),
@@ -125,6 +127,52 @@ pub(crate) fn sync(
         }
     }
     Ok(Synced { changes, notes })
+}
+
+/// Whether a file may be one of a linked folder. A symbolic link may lead anywhere, and a text in Markdown may be anything.
+fn is_linked(path: &Path) -> bool {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    is_file && path.extension().is_some_and(|ending| ending == "json")
+}
+
+/// Which plans the files of a folder are, by the ids that they have now. Files can be copied, and can change their names.
+struct Known {
+    /// What was known about the file of each plan when this began, with its last known text.
+    files: HashMap<PlanId, (LinkedFile, Option<String>)>,
+    /// The file of each plan, as far as it was looked at.
+    claimed: HashMap<PlanId, String>,
+}
+
+impl Known {
+    fn of(link: &Link) -> Self {
+        let of_file = |(name, file): (&String, &LinkedFile)| {
+            (file.plan.clone(), (file.clone(), link.text(name)), link.folder().join(name).exists())
+        };
+        let mut all: Vec<_> = link.files().iter().map(of_file).collect();
+        // Of a file that was renamed, both names are known: the one that is still there counts.
+        all.sort_by_key(|(_, (file, _), exists)| (*exists, file.version));
+        let files = all.into_iter().map(|(plan, file, _)| (plan, file)).collect();
+        Self { files, claimed: HashMap::new() }
+    }
+
+    /// A file that is as it was is of the same plan, whichever other file says so now.
+    fn claim_unedited(&mut self, link: &Link, path: &Path) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+        let Some(known) = link.files().get(name) else { return };
+        if fs::read_to_string(path).is_ok_and(|text| link.text(name) == Some(text)) {
+            self.claimed.entry(known.plan.clone()).or_insert_with(|| name.to_owned());
+        }
+    }
+
+    /// Makes a file the one of its plan. Fails if another one is.
+    fn claim(&mut self, plan: &PlanId, name: &str) -> Outcome {
+        let file = self.claimed.entry(plan.clone()).or_insert_with(|| name.to_owned());
+        if file != name {
+            let message = format!("it is of plan {plan}, as {file} is");
+            return Err(Failure::failed(message, "give it an id of its own, or remove it"));
+        }
+        Ok(())
+    }
 }
 
 /// Waits for the right to keep the files of a link, as long as another process has it.
@@ -154,34 +202,47 @@ struct One<'a> {
 
 impl One<'_> {
     /// Returns what happened; nothing for a file that is not a plan.
-    fn sync(&mut self) -> Outcome<Option<FileChange>> {
+    fn sync(&mut self, known: &mut Known) -> Outcome<Option<FileChange>> {
         let text = files::read(&self.path.display().to_string())?;
-        let (plan, what, note) = match self.link.files().get(self.name).cloned() {
-            Some(known) => {
-                let before = self.link.text(self.name);
-                let is_edited = before.as_ref() != Some(&text);
-                match self.version(&known.plan)? {
-                    None => {
-                        let note = format!("{} is of plan {}, which is gone", self.shown(), known.plan);
-                        (known.plan, What::LeftAlone, Some(note).filter(|_| is_edited))
-                    }
-                    Some(now) if !is_edited && now == known.version => (known.plan, What::Nothing, None),
-                    Some(now) => {
-                        let Some(found) = self.read(&text)? else { return Ok(None) };
-                        let said = before.and_then(|before| self.read(&before).ok()?);
-                        let since =
-                            Since { said: said.map(|said| said.draft), version: known.version, is_edited };
-                        let (what, note) = self.bring_together(&known.plan, found, since, now)?;
-                        (known.plan, what, note)
-                    }
-                }
+        let recorded = self.link.files().get(self.name).cloned();
+        let before = self.link.text(self.name);
+        let is_edited = before.as_ref() != Some(&text);
+        let (plan, what, note) = match recorded {
+            Some(file) if !is_edited => {
+                known.claim(&file.plan, self.name)?;
+                let (what, note) = self.follow(&file, text)?;
+                (file.plan, what, note)
             }
-            None => {
+            recorded => {
                 let Some(found) = self.read(&text)? else { return Ok(None) };
                 let own = found.draft.id.clone();
-                let now = own.as_ref().map(|id| self.version(id)).transpose()?.flatten();
-                match (own, now) {
-                    (Some(plan), Some(now)) => {
+                let said = before.and_then(|before| self.read(&before).ok()?);
+                // The name of a file says less than the id in it.
+                let is_same = own.is_none() || said.as_ref().is_some_and(|said| said.draft.id == own);
+                let of_own = || own.as_ref().and_then(|id| known.files.get(id)).cloned();
+                let (file, said) = match recorded.filter(|_| is_same) {
+                    Some(file) => (Some(file), said),
+                    None => of_own().map_or((None, None), |(file, before)| {
+                        (Some(file), before.and_then(|before| self.read(&before).ok()?))
+                    }),
+                };
+                let target = file.as_ref().map(|file| file.plan.clone()).or_else(|| own.clone());
+                if let Some(plan) = &target {
+                    known.claim(plan, self.name)?;
+                }
+                let now = target.as_ref().map(|plan| self.version(plan)).transpose()?.flatten();
+                match (target, file, now) {
+                    (Some(plan), Some(_), None) => {
+                        let note = format!("{} is of plan {plan}, which is gone", self.shown());
+                        (plan, What::LeftAlone, Some(note))
+                    }
+                    (Some(plan), Some(file), Some(now)) => {
+                        let (said, version) = (said.map(|said| said.draft), file.version);
+                        let since = Since { said, version, is_edited: true };
+                        let (what, note) = self.bring_together(&plan, found, since, now)?;
+                        (plan, what, note)
+                    }
+                    (Some(plan), None, Some(now)) => {
                         // It was imported before, so that the plan began as what the file said then.
                         let first = self.plans.at_version(&plan, 1)?.to_draft();
                         let said = written_and_read(&first, &found.draft, found.dialect, None);
@@ -189,11 +250,26 @@ impl One<'_> {
                         let (what, note) = self.bring_together(&plan, found, since, now)?;
                         (plan, what, note)
                     }
-                    (own, _) => (self.import(found, own)?, What::Imported, None),
+                    (_, _, _) => {
+                        let plan = self.import(found, own)?;
+                        known.claim(&plan, self.name)?;
+                        (plan, What::Imported, None)
+                    }
                 }
             }
         };
         Ok(Some(FileChange { file: self.name.to_owned(), plan: Some(plan), what, note }))
+    }
+
+    /// Writes a plan that has changed into its file, which is as it was.
+    fn follow(&mut self, known: &LinkedFile, text: String) -> Outcome<(What, Option<String>)> {
+        let Some(now) = self.version(&known.plan)? else { return Ok((What::LeftAlone, None)) };
+        if now == known.version {
+            return Ok((What::Nothing, None));
+        }
+        let Some(found) = self.read(&text)? else { return Ok((What::Nothing, None)) };
+        let since = Since { said: None, version: known.version, is_edited: false };
+        self.bring_together(&known.plan, found, since, now)
     }
 
     /// Returns the file as it is shown.

@@ -296,3 +296,42 @@ fn a_server_keeps_files_and_plans_together_while_it_runs() {
     server.stdin.take().unwrap().flush().unwrap();
     server.wait().unwrap();
 }
+
+#[test]
+fn a_copy_of_a_file_is_left_alone_and_named_until_it_is_the_only_one() {
+    let linked = Linked::new();
+    let copy = ".clido/plans/plan-a-copy.json";
+    linked.put(copy, &linked.get(FILE));
+    let old = linked.get(copy);
+    linked.edit(|plan| plan["tasks"][0]["description"] = "done better".into());
+    let (_, said) = linked.does(&["list"]);
+    assert!(
+        said.contains("plan-a-copy.json was left alone: it is of plan plan-a, as plan-a.json is"),
+        "{said}"
+    );
+    assert_eq!(linked.get(copy), old);
+    assert_eq!(linked.task("t1")["description"], "done better");
+    fs::remove_file(linked.workspace.work().join(FILE)).unwrap();
+    linked.does(&["done", "plan-a", "t1"]);
+    assert_eq!(linked.get(copy)["tasks"][0]["status"], "done");
+}
+
+#[test]
+fn files_that_exchange_their_names_stay_the_files_of_their_plans() {
+    let linked = Linked::new();
+    let other = ".clido/plans/plan-b.json";
+    let mut second = plan("plan-b");
+    second["meta"]["goal"] = "another goal".into();
+    linked.put(other, &second);
+    linked.does(&["list"]);
+    linked.does(&["done", "plan-a", "t1", "--result", "did it"]);
+    let (first, second) = (linked.get(FILE), linked.get(other));
+    linked.put(FILE, &second);
+    linked.put(other, &first);
+    let (_, said) = linked.does(&["list"]);
+    assert!(!said.contains("to be done again"), "{said}");
+    assert_eq!(linked.task("t1")["state"]["result"], "did it");
+    linked.does(&["done", "plan-a", "t2"]);
+    assert_eq!(linked.get(other)["tasks"][1]["status"], "done", "plan-a has the other name now");
+    assert_eq!(linked.get(FILE), second);
+}
