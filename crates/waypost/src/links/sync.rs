@@ -94,7 +94,7 @@ pub(crate) fn sync(
     }
     let service = context.service(plans);
     let mut changes = Vec::new();
-    let mut known = Known::of(link);
+    let mut known = PlanFiles::of(link);
     let mut paths: Vec<_> = plan_files(link.folder())?.into_iter().filter(|path| is_linked(path)).collect();
     // Of several files with one id, the copies usually have the longer names.
     paths.sort_by_key(|path| path.as_os_str().len());
@@ -136,14 +136,14 @@ fn is_linked(path: &Path) -> bool {
 }
 
 /// Which plans the files of a folder are, by the ids that they have now. Files can be copied, and can change their names.
-struct Known {
+struct PlanFiles {
     /// What was known about the file of each plan when this began, with its last known text.
     files: HashMap<PlanId, (LinkedFile, Option<String>)>,
     /// The file of each plan, as far as it was looked at.
     claimed: HashMap<PlanId, String>,
 }
 
-impl Known {
+impl PlanFiles {
     fn of(link: &Link) -> Self {
         let of_file = |(name, file): (&String, &LinkedFile)| {
             (file.plan.clone(), (file.clone(), link.text(name)), link.folder().join(name).exists())
@@ -202,7 +202,7 @@ struct One<'a> {
 
 impl One<'_> {
     /// Returns what happened; nothing for a file that is not a plan.
-    fn sync(&mut self, known: &mut Known) -> Outcome<Option<FileChange>> {
+    fn sync(&mut self, known: &mut PlanFiles) -> Outcome<Option<FileChange>> {
         let text = files::read(&self.path.display().to_string())?;
         let recorded = self.link.files().get(self.name).cloned();
         let before = self.link.text(self.name);
