@@ -79,6 +79,8 @@ impl Phase {
         Self::Failed,
         Self::Cancelled,
     ];
+    /// The phases of plans that have not ended.
+    pub const OPEN: [Self; 4] = [Self::Draft, Self::AwaitingApproval, Self::Active, Self::Paused];
 
     /// Whether the plan has ended.
     pub fn is_finished(self) -> bool {

@@ -8,7 +8,7 @@ use waypost_store::{Lease, LeaseFilter, StoreError, WriteError, is_alive};
 use crate::approval::{Source, may_start, needs_record};
 use crate::caller::Caller;
 use crate::error::ServiceError;
-use crate::gate::{external_tasks, gates_of, unproved_gates};
+use crate::gate::{external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
 use crate::standstill::{may_start_tasks, standstill, starts_with_skips};
@@ -137,10 +137,7 @@ impl Service {
         };
         let unproved = unproved_gates(&found, &gates_of(&config, &found), &mut is_proved);
         let elsewhere = self.behind_gates_of_others(&found, &external_tasks(&found))?;
-        let held: Vec<TaskId> = elsewhere.iter().map(|(task, _)| task.clone()).collect();
-        let held = found.with_members(&held);
-        let behind = found.tasks_behind(&[unproved.as_slice(), &held].concat());
-        if !behind.contains(task) && !held.contains(task) {
+        if !tasks_behind_gates(&found, &unproved, &elsewhere).contains(task) {
             return Ok(());
         }
         let names = unproved.iter().map(ToString::to_string);

@@ -43,10 +43,20 @@ pub fn gates_of(config: &Config, plan: &Plan) -> Vec<HumanTask> {
 /// Returns the tasks of a plan that are for people.
 pub(crate) fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
     let approved = LazyCell::new(|| approved_as_human(plan));
-    let is_for_people = |work: &Work| is_human(config, work) || is_human_as_approved(config, &approved, work);
+    let is_for_people = |work: &Work| is_human_or(config, work, || approved.contains(&work.executor));
     let tasks = plan.tasks().map(|(task, _)| task);
     let for_people = tasks.filter(|task| task.spec.work.as_deref().is_some_and(is_for_people));
     for_people.map(|task| task.spec.id.clone()).collect()
+}
+
+/// Returns the tasks that do not start: those behind gates of the plan that no person ended, and those that wait for gates of
+/// other plans, with everything behind them.
+pub fn tasks_behind_gates(plan: &Plan, unproved: &[TaskId], elsewhere: &[(TaskId, String)]) -> HashSet<TaskId> {
+    let held: Vec<TaskId> = elsewhere.iter().map(|(task, _)| task.clone()).collect();
+    let held = plan.with_members(&held);
+    let mut behind = plan.tasks_behind(&[unproved, &held].concat());
+    behind.extend(held);
+    behind
 }
 
 /// Returns the tasks of a plan that wait for tasks of other plans.
@@ -67,9 +77,12 @@ fn approved_as_human(plan: &Plan) -> HashSet<String> {
     executors.into_iter().filter(|(_, definition)| is_human(definition)).map(|(name, _)| name).collect()
 }
 
-/// Whether work is for an executor that nothing here defines, and that was a person where the plan was approved.
-fn is_human_as_approved(config: &Config, approved: &HashSet<String>, work: &Work) -> bool {
-    resolve(config, work).is_err() && approved.contains(&work.executor)
+/// Whether work is for a person; `unknown` decides if nothing here defines its executor.
+fn is_human_or(config: &Config, work: &Work, unknown: impl FnOnce() -> bool) -> bool {
+    match resolve(config, work) {
+        Ok(found) => matches!(found, ResolvedWork::Human),
+        Err(_) => unknown(),
+    }
 }
 
 /// A task for people, and the tasks without work that wait for it.
@@ -474,18 +487,18 @@ impl Gatekeeper<'_> {
         }
     }
 
-    /// In a plan that was approved, an executor that nothing here defines may be a person where it was.
+    /// Leaves what people defined elsewhere may have to end to those people.
     fn is_surely_no_gate(
         &self,
         config: &Config,
         task: &TaskId,
         wanted: &'static str,
     ) -> Result<(), ServiceError> {
-        let work = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
         let is_person = matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System);
+        let work = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
         match work {
             Some(work)
-                if !is_person && self.plan.state().approval.is_some() && resolve(config, work).is_err() =>
+                if !is_person && !is_human(config, work) && may_be_gate(config, self.plan, task) =>
             {
                 let whom = format!("executor {}, which is not defined here", work.executor);
                 Err(self.refuse(task, whom, wanted))
@@ -643,7 +656,7 @@ pub(crate) enum Act {
 pub(crate) fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
     let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
     work.is_some_and(|work| {
-        is_human(config, work) || is_human_as_approved(config, &approved_as_human(plan), work)
+        is_human_or(config, work, || approved_as_human(plan).contains(&work.executor))
     })
 }
 
@@ -651,10 +664,7 @@ pub(crate) fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
 /// where it was.
 pub(crate) fn may_be_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
     let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
-    work.is_some_and(|work| match resolve(config, work) {
-        Ok(found) => matches!(found, ResolvedWork::Human),
-        Err(_) => plan.state().approval.is_some(),
-    })
+    work.is_some_and(|work| is_human_or(config, work, || plan.state().approval.is_some()))
 }
 
 fn has_work(plan: &Plan, task: &TaskId) -> bool {

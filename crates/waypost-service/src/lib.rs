@@ -56,7 +56,7 @@ pub use edit_conflicts::{edit_conflicts, removed_task};
 pub use error::{IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
 pub use false_done::find_failure_phrase;
-pub use gate::{HumanTask, external_tasks, gates_of, unproved_gates};
+pub use gate::{HumanTask, external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 pub use hint::{Hint, PersonAct, PersonVerb};
 pub use human_answer::is_for_people;
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};

@@ -78,7 +78,7 @@ fn began(process: u32) -> Option<u64> {
 }
 
 /// Returns the state of a process, as a letter, and when it started.
-fn stat(process: u32) -> Option<(char, u64)> {
+pub(crate) fn stat(process: u32) -> Option<(char, u64)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The program name is in parentheses and may contain anything, including parentheses and spaces.
     let (_, after) = stat.rsplit_once(')')?;

@@ -18,8 +18,6 @@ const ENDING_VERSIONS_MAX: usize = 20;
 pub(super) const NO_ACTIVE_PLAN: &str = "No active plan. Create a plan first with createPlan.";
 pub(super) const NOT_STARTED: &str = "Plan not started. Call startPlan first to confirm the plan.";
 
-/// The phases of plans that have not ended.
-const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
 /// Maximum number of the agent's other open plans that a reply names.
 const OTHERS_NAMED_MAX: usize = 5;
 
@@ -39,7 +37,7 @@ fn current_of_agent(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let found = if !last.phase.is_finished() || !was_ended_by_word(call, &last.id, last.version)? {
         Some(last.id)
     } else {
-        latest(call, OPEN.to_vec())?.map(|head| head.id)
+        latest(call, Phase::OPEN.to_vec())?.map(|head| head.id)
     };
     found.iter().for_each(|plan| call.note_read(plan));
     Ok(found)
@@ -90,7 +88,7 @@ pub(super) fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
 /// Returns the agent's other open plans, the newest first, as a reply names them.
 pub(super) fn others(call: &Call, but: &PlanId) -> Result<Vec<Value>, StoreError> {
     let owner = Some(call.by().name.clone());
-    let (phases, limit) = (OPEN.to_vec(), OTHERS_NAMED_MAX + 1);
+    let (phases, limit) = (Phase::OPEN.to_vec(), OTHERS_NAMED_MAX + 1);
     let query = Query { owner, phases, sort: Sort::Created, limit, ..Query::default() };
     let heads = call.workspace.plans().heads(&query)?.items.into_iter().filter(|head| head.id != *but);
     let named = heads.take(OTHERS_NAMED_MAX).map(|head| {

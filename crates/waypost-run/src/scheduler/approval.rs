@@ -7,7 +7,9 @@ use waypost_config::Definitions;
 use waypost_core::{
     Command, GateRecord, Phase, PlanId, StartRefusal, StartRefusalReason, Task, TaskId, Timestamp,
 };
-use waypost_service::{external_tasks, gates_of, may_start, needs_record, unproved_gates};
+use waypost_service::{
+    external_tasks, gates_of, may_start, needs_record, tasks_behind_gates, unproved_gates,
+};
 
 use super::{CheckedApproval, Draft, Followed, Scheduler};
 
@@ -134,10 +136,7 @@ impl Scheduler {
             if is_same {
                 continue;
             }
-            let held: Vec<TaskId> = gates.elsewhere.1.iter().map(|(task, _)| task.clone()).collect();
-            let held = plan.with_members(&held);
-            gates.behind = plan.tasks_behind(&[unproved.as_slice(), &held].concat());
-            gates.behind.extend(held);
+            gates.behind = tasks_behind_gates(plan, &unproved, &gates.elsewhere.1);
             gates.unproved.clone_from(&unproved);
             if gates.behind.is_empty() {
                 continue;

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::worker_identity::stat;
+
 /// Number of checks in a row at which the same process must have been stopped: a debugger stops processes for moments.
 const CHECKS_MIN: u32 = 2;
 
@@ -69,11 +71,7 @@ fn holder_in(line: &str, inode: u64, byte: Option<u64>) -> Option<u32> {
 }
 
 fn is_stopped(process: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name of the program stands in brackets and may itself contain some.
-    let state =
-        stat.rsplit_once(')').and_then(|(_, after)| after.split_whitespace().next().map(str::to_owned));
-    state.as_deref() == Some("T")
+    stat(process).is_some_and(|(state, _)| state == 'T')
 }
 
 #[cfg(test)]

@@ -19,9 +19,6 @@ pub const AGENT_PLANS_MAX: usize = 20;
 /// visibly waiting.
 pub const RING_TASKS_MAX: usize = 10_000;
 
-/// The phases of unfinished plans.
-const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, Phase::Paused];
-
 /// Returns the plans that may contain the referenced task, the most likely first. A reference that names only an agent means
 /// the agent's open plans, later ones first: what an earlier plan delivered is not an answer to a new request.
 pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result<Vec<PlanId>> {
@@ -34,7 +31,7 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result
         (None, None) => return Ok(Vec::new()),
         (None, Some(agent)) => agent,
     };
-    let open = Query { phases: OPEN.to_vec(), sort: Sort::Created, ..of_agent(agent) };
+    let open = Query { phases: Phase::OPEN.to_vec(), sort: Sort::Created, ..of_agent(agent) };
     Ok(read.heads(&open)?.items.into_iter().map(|head| head.id).collect())
 }
 

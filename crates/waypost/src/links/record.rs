@@ -132,7 +132,8 @@ impl Link {
     /// The folder as it is shown: from here, if it is below.
     pub(crate) fn shown(&self) -> String {
         let here = std::env::current_dir().unwrap_or_default();
-        self.record.folder.strip_prefix(here).unwrap_or(&self.record.folder).display().to_string()
+        let folder = self.record.folder.strip_prefix(here).unwrap_or(&self.record.folder);
+        if folder.as_os_str().is_empty() { ".".to_owned() } else { folder.display().to_string() }
     }
 
     /// Whether it belongs to this store.
