@@ -72,6 +72,10 @@ impl Service {
             Some(Preview { resolved_by: worker.clone(), disagreeing, ..plan_preview(definitions, plan) })
         })?;
         let mut preview = preview.ok_or_else(|| ServiceError::NoSuchPlan(plan.to_string()))?;
+        let gates = self.read(plan, |plan| self.gates_elsewhere(plan))??;
+        if !gates.is_empty() {
+            preview.about.push(("waits for people in other plans", gates.join("; ")));
+        }
         let is_other =
             |last: &LastApproval| last.work.as_ref().is_none_or(|work| work.digest != preview.digest);
         if let Some(last) = self.last_approval(plan)?.filter(is_other) {

@@ -51,7 +51,11 @@ pub(crate) fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
 
 /// Returns the tasks that do not start: those behind gates of the plan that no person ended, and those that wait for gates of
 /// other plans, with everything behind them.
-pub fn tasks_behind_gates(plan: &Plan, unproved: &[TaskId], elsewhere: &[(TaskId, String)]) -> HashSet<TaskId> {
+pub fn tasks_behind_gates(
+    plan: &Plan,
+    unproved: &[TaskId],
+    elsewhere: &[(TaskId, String)],
+) -> HashSet<TaskId> {
     let held: Vec<TaskId> = elsewhere.iter().map(|(task, _)| task.clone()).collect();
     let held = plan.with_members(&held);
     let mut behind = plan.tasks_behind(&[unproved, &held].concat());
@@ -95,8 +99,8 @@ pub struct HumanTask {
 }
 
 /// Returns the tasks for people that have ended although no record that is proved shows that a person ended them, or that
-/// are open although a task that waits for them was ended. A task that was skipped because another one failed, or that its
-/// author skips, was not ended by anyone.
+/// are open although a task that waits for them was ended. A task that was skipped because a machine's work failed, or a person
+/// stopped it, or that its author skips, was not ended by anyone.
 pub fn unproved_gates(
     plan: &Plan,
     human: &[HumanTask],
@@ -109,13 +113,24 @@ pub fn unproved_gates(
                 return true;
             }
             let state = &task.state;
+            let is_skipped_along =
+                || state.because_of.as_ref().is_some_and(|cause| fails_for_all(plan, cause));
             let is_decided = state.status.is_finished()
-                && !(state.status == Status::Skipped && (task.spec.skip || state.because_of.is_some()));
+                && !(state.status == Status::Skipped && (task.spec.skip || is_skipped_along()));
             let is_proof = |gate: &GateRecord| is_valid(gate, state) && is_proved(id, gate);
             is_decided && !state.gate().is_some_and(is_proof)
         })
     };
     human.iter().filter(|task| is_unproved(task)).map(|task| task.id.clone()).collect()
+}
+
+/// Whether a task did not end well by more than an agent's word: work would run past a gate because an agent gave up a task
+/// before it.
+fn fails_for_all(plan: &Plan, cause: &TaskId) -> bool {
+    plan.task(cause.as_str()).is_some_and(|task| {
+        let by_person = task.state.stopped_by().is_some_and(|by| by.kind == ActorKind::Person);
+        by_person || task.state.status == Status::Failed && has_work(plan, cause)
+    })
 }
 
 /// Whether the record explains how a task ended. A check of the task may have run since, in a later attempt.
@@ -497,9 +512,7 @@ impl Gatekeeper<'_> {
         let is_person = matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System);
         let work = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
         match work {
-            Some(work)
-                if !is_person && !is_human(config, work) && may_be_gate(config, self.plan, task) =>
-            {
+            Some(work) if !is_person && !is_human(config, work) && may_be_gate(config, self.plan, task) => {
                 let whom = format!("executor {}, which is not defined here", work.executor);
                 Err(self.refuse(task, whom, wanted))
             }
@@ -655,9 +668,7 @@ pub(crate) enum Act {
 /// Whether a task is for people.
 pub(crate) fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
     let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
-    work.is_some_and(|work| {
-        is_human_or(config, work, || approved_as_human(plan).contains(&work.executor))
-    })
+    work.is_some_and(|work| is_human_or(config, work, || approved_as_human(plan).contains(&work.executor)))
 }
 
 /// Whether a task may be for people: in a plan that was approved, an executor that nothing here defines may be a person
@@ -680,17 +691,25 @@ fn loosened(plan: &Plan, command: &Command) -> Vec<TaskId> {
             || changes.work.is_some();
         return if waits { plan.with_members(from_ref(task)) } else { Vec::new() };
     }
-    if let Command::MoveTask { task, parent: Some(_), .. }
-    | Command::CancelTask { task, .. }
+    if let Command::CancelTask { task, .. }
     | Command::FinishTask { task, outcome: Outcome::Skipped { .. }, .. } = command
     {
         return plan.with_members(from_ref(task));
     }
-    if let Command::RemoveTask { task, .. } = command {
-        let behind = plan.tasks_behind(from_ref(task)).into_iter();
-        return behind.chain(plan.with_members(from_ref(task))).collect();
+    if let Command::RemoveTask { task, .. } | Command::MoveTask { task, parent: Some(_), .. } = command {
+        let mut loosened = left_behind(plan, from_ref(task));
+        loosened.extend(plan.with_members(from_ref(task)));
+        return loosened;
     }
     Vec::new()
+}
+
+/// Returns what no longer waits for tasks that leave their places: the groups that they are part of, and what comes after.
+fn left_behind(plan: &Plan, leaving: &[TaskId]) -> Vec<TaskId> {
+    let parent = |id: &TaskId| plan.task(id.as_str()).and_then(|task| task.spec.parent.clone());
+    let groups: HashSet<TaskId> =
+        leaving.iter().flat_map(|id| std::iter::successors(parent(id), parent)).collect();
+    groups.into_iter().chain(plan.tasks_behind(leaving)).collect()
 }
 
 /// Whether a command may change what any task waits for, or by which name others wait for it.
@@ -701,23 +720,26 @@ fn may_change_all(command: &Command) -> bool {
 
 /// Returns the tasks that wait for something else afterwards, or have ended, with everything below them.
 fn with_changed_waits(plan: &Plan, after: &Plan) -> Vec<TaskId> {
-    let (mut changed, mut removed) = (Vec::new(), Vec::new());
+    let (mut changed, mut leaving) = (Vec::new(), Vec::new());
     for (task, _) in plan.tasks() {
         let id = &task.spec.id;
         let Some(then) = after.task(id.as_str()) else {
-            removed.push(id.clone());
+            leaving.push(id.clone());
             continue;
         };
         let (old, new) = (&task.spec, &then.spec);
-        let waits_alike = (&old.depends_on, old.when, &old.parent, &old.work, &old.check)
-            == (&new.depends_on, new.when, &new.parent, &new.work, &new.check);
+        if old.parent != new.parent {
+            leaving.push(id.clone());
+        }
+        let waits_alike = (&old.depends_on, old.when, &old.work, &old.check)
+            == (&new.depends_on, new.when, &new.work, &new.check);
         let ends = then.state.status.is_finished() && !task.state.status.is_finished();
         if !waits_alike || ends || task.state.received != then.state.received {
             changed.push(id.clone());
         }
     }
-    changed.extend(plan.tasks_behind(&removed));
-    changed.append(&mut removed);
+    changed.extend(left_behind(plan, &leaving));
+    changed.append(&mut leaving);
     plan.with_members(&changed)
 }
 

@@ -13,8 +13,8 @@ use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
 use crate::gate::{
-    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, gates_of, is_gate, is_human, is_valid,
-    may_be_gate, unproved_gates,
+    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, external_tasks, gates_of, is_gate, is_human,
+    is_valid, may_be_gate, unproved_gates,
 };
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
@@ -274,6 +274,29 @@ impl Service {
             }
         }
         Ok(known)
+    }
+
+    /// Returns the open tasks for people of other plans behind which tasks of a plan wait, as an approver reads them.
+    pub(crate) fn gates_elsewhere(&self, plan: &Plan) -> Result<Vec<String>, ServiceError> {
+        let mut found: BTreeMap<(PlanId, TaskId), Vec<TaskId>> = BTreeMap::new();
+        for task in external_tasks(plan) {
+            let waiting = plan.task(task.as_str());
+            let waits =
+                waiting.iter().flat_map(|task| &task.spec.depends_on).filter_map(Dependency::external);
+            for on in waits {
+                if let Some(gate) = self.open_gate(on)? {
+                    found.entry(gate).or_default().push(task.clone());
+                }
+            }
+        }
+        Ok(found
+            .into_iter()
+            .map(|((plan, gate), mut before)| {
+                before.dedup();
+                let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
+                format!("{plan}/{gate} (before {})", before.join(", "))
+            })
+            .collect())
     }
 
     /// Returns the open gate that a task of another plan is, or waits for, there or further on.

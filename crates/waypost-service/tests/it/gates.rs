@@ -360,13 +360,61 @@ fn nothing_starts_behind_a_gate_that_no_person_ended() {
 }
 
 #[test]
-fn a_gate_that_another_failure_skipped_was_not_ended_by_anyone() {
-    let tasks = [task("a", &[]), with_work("gate", "human", &["a"])];
-    let desk = Desk::of(&present(), plan_of(tasks));
+fn no_agents_word_skips_a_gate_for_work_that_runs_even_if_something_failed() {
+    let failed = || TaskReport::Failed { error: "no".into() };
+    let tasks = || {
+        let last = with_work("last", "build", &["gate"]);
+        [
+            task("first", &[]),
+            with_work("made", "build", &[]),
+            with_work("gate", "human", &["first", "made"]),
+            TaskSpec { when: DependencyRule::AllFinished, ..last },
+        ]
+    };
+    type Ends = fn(&Desk, TaskReport) -> Result<(), ServiceError>;
+    let ends: [(&str, Ends, bool); 4] = [
+        ("an agent fails a task without work", |desk, failed| desk.report(&agent(), "first", failed), true),
+        (
+            "an agent gives work up",
+            |desk, _| {
+                let made = id("made");
+                desk.service.cancel_task(&agent(), &desk.plan, &made, "", Guard::NONE).map(drop)
+            },
+            true,
+        ),
+        (
+            "a person stops a task",
+            |desk, _| {
+                let first = id("first");
+                desk.service.cancel_task(&present(), &desk.plan, &first, "", Guard::NONE).map(drop)
+            },
+            false,
+        ),
+        (
+            "a machine fails",
+            |desk, failed| {
+                let start = waypost_core::Command::StartTask { task: id("made"), worker: worker().worker };
+                let (plan, by) = (desk.plan.clone(), worker().actor);
+                let commands = vec![start];
+                let record = Record { plan, by, commands, known_version: None, lease_seconds: Some(60) };
+                desk.service.record(record).unwrap();
+                desk.report(&worker(), "made", failed)
+            },
+            false,
+        ),
+    ];
+    for (name, end, holds) in ends {
+        let desk = Desk::of(&present(), plan_of(tasks()));
+        desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+        end(&desk, failed()).unwrap();
+        assert_eq!(desk.task("gate").state.status, Status::Skipped, "{name}");
+        let expected = if holds { vec![id("gate")] } else { Vec::new() };
+        assert_eq!(desk.unproved(), expected, "{name}");
+    }
+    // The work of machines does not fail by an agent's word.
+    let desk = Desk::of(&present(), plan_of(tasks()));
     desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
-    desk.report(&agent(), "a", TaskReport::Failed { error: "broken".into() }).unwrap();
-    assert_eq!(desk.task("gate").state.status, Status::Skipped);
-    assert!(desk.unproved().is_empty());
+    assert_eq!(code(desk.report(&agent(), "made", failed())), "machine_work");
 }
 
 fn ended_with(status: Status) -> Draft {

@@ -307,7 +307,7 @@ fn no_change_of_another_plan_opens_a_gate_that_was_there_when_a_person_approved(
     fn no_work() -> TaskChanges {
         TaskChanges { work: Some(None), ..TaskChanges::default() }
     }
-    let attacks: [(&str, &str, DependencyRule, Attack); 10] = [
+    let attacks: [(&str, &str, DependencyRule, Attack); 11] = [
         ("after a no, added again", "mid", DependencyRule::AllDone, |desk| {
             no(desk);
             tries(desk, remove("mid"));
@@ -337,6 +337,11 @@ fn no_change_of_another_plan_opens_a_gate_that_was_there_when_a_person_approved(
         ("a gate that leaves its group", "box", DependencyRule::AllDone, |desk| {
             end(desk, "other");
             tries(desk, moved("inner"));
+        }),
+        ("what waits for a gate leaves its group", "set", DependencyRule::AllDone, |desk| {
+            end(desk, "ready");
+            tries(desk, moved("waits"));
+            tries(desk, remove("waits"));
         }),
         ("a gate that is removed from its group", "box", DependencyRule::AllDone, |desk| {
             end(desk, "other");
@@ -375,6 +380,9 @@ fn no_change_of_another_plan_opens_a_gate_that_was_there_when_a_person_approved(
             task("box", &[]),
             TaskSpec { parent: Some(id("box")), ..with_work("inner", "human", &[]) },
             TaskSpec { parent: Some(id("box")), ..task("other", &[]) },
+            task("set", &[]),
+            TaskSpec { parent: Some(id("set")), ..task("waits", &["gate"]) },
+            TaskSpec { parent: Some(id("set")), ..task("ready", &[]) },
         ];
         let desk = Desk::of(&present(), plan_of(tasks));
         desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
@@ -388,6 +396,35 @@ fn no_change_of_another_plan_opens_a_gate_that_was_there_when_a_person_approved(
         let behind = desk.service.behind_gates_of_others(&waiting, &[id("deploy")]).unwrap();
         assert!(!is_ready || !behind.is_empty(), "{name}");
     }
+}
+
+#[test]
+fn whoever_approves_sees_the_gates_of_other_plans_and_no_agent_detaches_them_meanwhile() {
+    let tasks = [
+        with_work("gate", "human", &[]),
+        task("set", &[]),
+        TaskSpec { parent: Some(id("set")), ..task("waits", &["gate"]) },
+        TaskSpec { parent: Some(id("set")), ..task("ready", &[]) },
+        task("late", &["set"]),
+    ];
+    let desk = Desk::of(&present(), plan_of(tasks));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let plans = ["set", "late"].map(|on| waits_for(&desk, with_work("deploy", "build", &[]), &desk.plan, on));
+    let shown = |plan: &PlanId| {
+        let about = desk.service.preview(plan).unwrap().about;
+        about.into_iter().find(|(name, _)| *name == "waits for people in other plans").map(|(_, text)| text)
+    };
+    for plan in &plans {
+        assert_eq!(shown(plan), Some(format!("{}/gate (before deploy)", desk.plan)));
+    }
+    desk.report(&agent(), "ready", done()).unwrap();
+    for ops in [moved("waits"), vec![EditOp::RemoveTask { task: id("waits"), drop_dependencies: true }]] {
+        let refused = desk.edit(&agent(), ops).unwrap_err();
+        assert_eq!(refused.code(), "human_gate", "{refused}");
+    }
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    assert_eq!(shown(&plans[0]), None);
+    desk.edit(&agent(), moved("waits")).unwrap();
 }
 
 #[test]
