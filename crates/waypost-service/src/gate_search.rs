@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use waypost_core::{
     Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
-    Status, TaskId,
+    Status, Task, TaskId,
 };
 use waypost_store::{ArchiveFilter, Query};
 
@@ -13,8 +13,8 @@ use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
 use crate::gate::{
-    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, external_tasks, gates_of, is_gate, is_human,
-    is_valid, may_be_gate, unproved_gates,
+    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, gates_of, is_gate, is_human, is_valid,
+    may_be_gate, unproved_gates,
 };
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
@@ -224,7 +224,7 @@ impl Service {
             };
             let human = gates_of(&config, plan);
             let mut unproved = unproved_gates(plan, &human, &mut is_proved);
-            let is_open = |task: &waypost_core::Task| !task.state.status.is_finished();
+            let is_open = |task: &Task| !task.state.status.is_finished();
             if plan.task(task.as_str()).is_some_and(is_open) {
                 let is_cancelled = |id: &TaskId, gate: &GateRecord| {
                     gate.outcome == GateOutcome::Cancelled && is_proved(id, gate)
@@ -277,26 +277,26 @@ impl Service {
     }
 
     /// Returns the open tasks for people of other plans behind which tasks of a plan wait, as an approver reads them.
-    pub(crate) fn gates_elsewhere(&self, plan: &Plan) -> Result<Vec<String>, ServiceError> {
-        let mut found: BTreeMap<(PlanId, TaskId), Vec<TaskId>> = BTreeMap::new();
-        for task in external_tasks(plan) {
-            let waiting = plan.task(task.as_str());
-            let waits =
-                waiting.iter().flat_map(|task| &task.spec.depends_on).filter_map(Dependency::external);
-            for on in waits {
-                if let Some(gate) = self.open_gate(on)? {
-                    found.entry(gate).or_default().push(task.clone());
+    pub(crate) fn gates_elsewhere(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
+        let mut waits: BTreeMap<ExternalTaskRef, Vec<TaskId>> = BTreeMap::new();
+        self.read(plan, |plan| {
+            for (Task { spec, .. }, _) in plan.tasks() {
+                for on in spec.depends_on.iter().filter_map(Dependency::external) {
+                    waits.entry(on.clone()).or_default().push(spec.id.clone());
                 }
             }
+        })?;
+        let mut gates: BTreeMap<(PlanId, TaskId), BTreeSet<TaskId>> = BTreeMap::new();
+        for (on, waiting) in waits {
+            if let Some(gate) = self.open_gate(&on)? {
+                gates.entry(gate).or_default().extend(waiting);
+            }
         }
-        Ok(found
-            .into_iter()
-            .map(|((plan, gate), mut before)| {
-                before.dedup();
-                let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
-                format!("{plan}/{gate} (before {})", before.join(", "))
-            })
-            .collect())
+        let line = |((plan, gate), before): ((PlanId, TaskId), BTreeSet<TaskId>)| {
+            let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
+            format!("{plan}/{gate} (before {})", before.join(", "))
+        };
+        Ok(gates.into_iter().map(line).collect())
     }
 
     /// Returns the open gate that a task of another plan is, or waits for, there or further on.
