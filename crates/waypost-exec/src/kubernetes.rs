@@ -3,11 +3,13 @@
 //! The name of a Job is derived from its attempt, so a second creation is detected. If the Job of an earlier attempt
 //! is still running because the run that created it died, it is followed and no other is created.
 
+mod client;
 mod cluster;
+mod kubeconfig;
 mod manifest;
 mod watch;
 
-use k8s_openapi::api::batch::v1::Job as ClusterJob;
+use serde_json::Value;
 
 use super::async_runtime::{self, RemoteError, Stop};
 use super::attempt::{Attempt, done};
@@ -31,12 +33,12 @@ pub(super) fn run(
 async fn work(
     attempt: &mut Attempt<'_>,
     kubernetes: &Kubernetes,
-    job: ClusterJob,
+    job: Value,
     mut stop: Stop,
 ) -> Result<AttemptOutcome, String> {
     let stopped = |what: &str| Err(format!("it was stopped; {what}"));
     let mut name = None;
-    let cluster = Cluster::connect(attempt, kubernetes).await?;
+    let cluster = Cluster::find(attempt, kubernetes)?;
     let ending = {
         let work = followed(attempt, &cluster, &job, &mut name);
         tokio::select! {
@@ -60,7 +62,7 @@ async fn work(
         None => {
             let gone = async {
                 cluster.delete(&name).await?;
-                wait_until_gone(&cluster.pods, &name).await
+                wait_until_gone(&cluster, &name).await
             };
             tokio::select! {
                 gone = gone => match gone {
@@ -79,7 +81,7 @@ async fn work(
 async fn followed(
     attempt: &mut Attempt<'_>,
     cluster: &Cluster,
-    job: &ClusterJob,
+    job: &Value,
     name: &mut Option<String>,
 ) -> Result<AttemptOutcome, RemoteError> {
     let found = match cluster.adopted(attempt).await? {

@@ -7,13 +7,9 @@ use std::sync::OnceLock;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Uri, header};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 
 use crate::proxy::Route;
-use crate::tls::{plain, tls};
+use crate::tls::{TlsOptions, WebClient, client_with};
 
 /// Redirects that are followed for one request.
 const REDIRECTS_MAX: usize = 5;
@@ -41,19 +37,9 @@ impl Answer {
     }
 }
 
-type WebClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
-
 fn client() -> Result<&'static WebClient, String> {
     static CLIENT: OnceLock<Result<WebClient, String>> = OnceLock::new();
-    let made = CLIENT.get_or_init(|| {
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls()?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(plain());
-        Ok(Client::builder(TokioExecutor::new()).build(connector))
-    });
-    made.as_ref().map_err(Clone::clone)
+    CLIENT.get_or_init(|| client_with(&TlsOptions::default())).as_ref().map_err(Clone::clone)
 }
 
 /// Sends a request and reads the response. Redirects on the same host are followed; others are errors.
@@ -95,6 +81,7 @@ pub async fn begin(request: &Request, route: &Route) -> Result<Incomplete, Strin
     let response = match route {
         Route::Direct => client()?.request(sent).await,
         Route::Proxy(proxy) => proxy.request(sent).await,
+        Route::Private(client) => client.request(sent).await,
     };
     let response = response.map_err(|error| cannot_reach(&request.url, &error))?;
     let (head, body) = response.into_parts();

@@ -7,3 +7,4 @@ mod tls;
 
 pub use async_runtime::{runtime, wait_for};
 pub use proxy::Route;
+pub use tls::TlsOptions;

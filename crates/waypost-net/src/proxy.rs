@@ -12,6 +12,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderValue, PROXY_AUTHORIZATION};
@@ -28,12 +30,14 @@ use tower_service::Service;
 
 use waypost_config::{ip_address as address, is_this_machine};
 
-use crate::tls::{plain, tls};
+use crate::tls::{TlsOptions, WebClient, client_with, plain, tls};
 
 #[derive(Clone)]
 pub enum Route {
     Direct,
     Proxy(Arc<Proxy>),
+    /// Directly, with certificates of its own.
+    Private(Arc<WebClient>),
 }
 
 /// A proxy. `shown` contains no password.
@@ -47,6 +51,7 @@ impl fmt::Debug for Route {
         match self {
             Self::Direct => f.write_str("Direct"),
             Self::Proxy(proxy) => write!(f, "Proxy({})", proxy.shown),
+            Self::Private(_) => f.write_str("Private"),
         }
     }
 }
@@ -57,6 +62,11 @@ enum Speaks {
 }
 
 impl Route {
+    /// Goes directly to servers with certificates of their own.
+    pub fn private(options: &TlsOptions) -> Result<Self, String> {
+        Ok(Self::Private(Arc::new(client_with(options)?)))
+    }
+
     /// Selects the route to this URL by the variables of an environment.
     pub fn to(url: &str, variables: &BTreeMap<String, String>) -> Result<Self, String> {
         let target: Uri = url.parse().map_err(|_| "it is not a valid address".to_owned())?;
@@ -98,7 +108,7 @@ impl Route {
     /// The URL of the proxy, without its password.
     pub fn proxy(&self) -> Option<&str> {
         match self {
-            Self::Direct => None,
+            Self::Direct | Self::Private(_) => None,
             Self::Proxy(proxy) => Some(&proxy.shown),
         }
     }
@@ -140,23 +150,10 @@ fn parse(value: &str) -> Result<(Uri, Option<HeaderValue>), String> {
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
     let plain = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
     let together = [plain(user), b":".to_vec(), plain(password)].concat();
-    let mut header = HeaderValue::from_str(&format!("Basic {}", base64(&together))).map_err(|_| bad())?;
+    let mut header =
+        HeaderValue::from_str(&format!("Basic {}", BASE64.encode(&together))).map_err(|_| bad())?;
     header.set_sensitive(true);
     Ok((uri, Some(header)))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let at = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
 }
 
 /// Whether `NO_PROXY` names a host: `*`, a domain with all its subdomains, an address or a network.
@@ -302,7 +299,7 @@ mod tests {
         for (text, encoded) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
-            assert_eq!(base64(text.as_bytes()), encoded);
+            assert_eq!(BASE64.encode(text), encoded);
         }
     }
 }

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::batch::v1::Job as ClusterJob;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use serde_json::{Value, json};
 use waypost_config::Kubernetes;
 
-use super::manifest::{self, Ended};
+use super::client::{ApiError, Client, query};
+use super::kubeconfig;
+use super::manifest::{self, Ended, Job, List};
 use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
 use crate::resource_name;
@@ -21,28 +19,24 @@ pub(super) const TRIES_MAX: u32 = 4;
 pub(super) const BACKOFF_SECONDS: u64 = 1;
 
 /// Classifies an error of the client as permanent or temporary.
-pub(super) fn trouble(doing: &str, error: &kube::Error) -> RemoteError {
+pub(super) fn trouble(doing: &str, error: &ApiError) -> RemoteError {
     match error {
-        kube::Error::Api(status)
-            if (400..500).contains(&status.code) && !matches!(status.code, 408 | 429) =>
+        ApiError::Refused { code, message, .. }
+            if (400..500).contains(code) && !matches!(code, 408 | 429) =>
         {
-            RemoteError::Refused(format!(
-                "the cluster refused to {doing}: {} ({})",
-                status.message, status.code
-            ))
+            RemoteError::Refused(format!("the cluster refused to {doing}: {message} ({code})"))
         }
-        kube::Error::Api(status) => RemoteError::NotNow(format!(
-            "the cluster could not {doing}: {} ({})",
-            status.message, status.code
-        )),
-        other => RemoteError::NotNow(format!("the cluster could not {doing}: {other}")),
+        ApiError::Refused { code, message, .. } => {
+            RemoteError::NotNow(format!("the cluster could not {doing}: {message} ({code})"))
+        }
+        ApiError::Lost(error) => RemoteError::NotNow(format!("the cluster could not {doing}: {error}")),
     }
 }
 
 /// Sends a request to the cluster, with retries.
 pub(super) async fn ask<T>(
     doing: &str,
-    mut request: impl AsyncFnMut() -> kube::Result<T>,
+    mut request: impl AsyncFnMut() -> Result<T, ApiError>,
 ) -> Result<T, RemoteError> {
     let mut tries = 0;
     loop {
@@ -56,41 +50,41 @@ pub(super) async fn ask<T>(
     }
 }
 
-/// The API clients of the configured namespace.
+/// The configured namespace of a cluster.
 pub(super) struct Cluster {
-    pub(super) jobs: Api<ClusterJob>,
-    pub(super) pods: Api<Pod>,
+    pub(super) client: Client,
+    /// The paths of its Jobs and its pods.
+    pub(super) jobs: String,
+    pub(super) pods: String,
 }
 
 impl Cluster {
-    /// Connects to the configured cluster. kube finds it as `kubectl` does, or from inside one of its pods.
-    pub(super) async fn connect(attempt: &Attempt<'_>, kubernetes: &Kubernetes) -> Result<Self, String> {
-        let options =
-            KubeConfigOptions { context: kubernetes.context.clone(), ..KubeConfigOptions::default() };
-        let unknown = |error: &dyn std::fmt::Display| format!("no cluster is configured here: {error}");
-        let config = match (&kubernetes.kubeconfig, &kubernetes.context) {
-            (Some(file), _) => {
-                let file = Kubeconfig::read_from(attempt.around.workspace.join(file));
-                let file = file.map_err(|error| unknown(&error))?;
-                Config::from_custom_kubeconfig(file, &options).await.map_err(|error| unknown(&error))?
-            }
-            (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(|error| unknown(&error))?,
-            (None, None) => Config::infer().await.map_err(|error| unknown(&error))?,
-        };
-        let namespace = kubernetes.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config).map_err(|error| unknown(&error))?;
+    /// Finds the configured cluster. Nothing is sent yet.
+    pub(super) fn find(attempt: &Attempt<'_>, kubernetes: &Kubernetes) -> Result<Self, String> {
+        let around = attempt.around;
+        let file = kubernetes.kubeconfig.as_ref().map(|file| around.workspace.join(file));
+        let found = kubeconfig::find(
+            file.as_deref(),
+            kubernetes.context.as_deref(),
+            &around.variables,
+            &around.workspace,
+        );
+        let found = found.map_err(|error| format!("no cluster is configured here: {error}"))?;
+        let namespace = kubernetes.namespace.as_ref().unwrap_or(&found.namespace);
         Ok(Self {
-            jobs: Api::namespaced(client.clone(), &namespace),
-            pods: Api::namespaced(client, &namespace),
+            jobs: format!("/apis/batch/v1/namespaces/{namespace}/jobs"),
+            pods: format!("/api/v1/namespaces/{namespace}/pods"),
+            client: Client::new(found),
         })
     }
 
     /// Deletes a Job and its pods. A Job that does not exist is not an error.
     pub(super) async fn delete(&self, name: &str) -> Result<(), RemoteError> {
-        let gone = async || match self.jobs.delete(name, &DeleteParams::background()).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-            Err(error) => Err(error),
+        let options = json!({ "propagationPolicy": "Background" });
+        let path = format!("{}/{name}", self.jobs);
+        let gone = async || match self.client.delete(&path, &options).await {
+            Err(ApiError::Refused { code: 404, .. }) => Ok(()),
+            done => done,
         };
         ask("delete a Job", gone).await
     }
@@ -102,8 +96,8 @@ impl Cluster {
         if key.attempt <= 1 {
             return Ok(None);
         }
-        let all = ListParams::default().labels(&manifest::selector(key));
-        let found = ask("list Jobs", async || self.jobs.list(&all).await).await?;
+        let all = format!("{}?{}", self.jobs, query("labelSelector", &manifest::selector(key)));
+        let found: List<Job> = ask("list Jobs", async || self.client.get(&all).await).await?;
         let mut earlier: Vec<(u32, &str, bool)> = Vec::new();
         for job in &found.items {
             let number = manifest::attempt_of(job, key).filter(|&number| number < key.attempt);
@@ -126,17 +120,11 @@ impl Cluster {
     }
 
     /// Creates the Job of this attempt. If it already exists, it is the same Job.
-    pub(super) async fn create(
-        &self,
-        attempt: &mut Attempt<'_>,
-        job: &ClusterJob,
-    ) -> Result<String, RemoteError> {
+    pub(super) async fn create(&self, attempt: &mut Attempt<'_>, job: &Value) -> Result<String, RemoteError> {
         let name = resource_name::name(&attempt.job.key);
-        let made = async || match self.jobs.create(&PostParams::default(), job).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => {
-                Ok(false)
-            }
+        let made = async || match self.client.create(&self.jobs, job).await {
+            Ok(()) => Ok(true),
+            Err(ApiError::Refused { code: 409, reason, .. }) if reason == "AlreadyExists" => Ok(false),
             Err(error) => Err(error),
         };
         let word = if ask("make a Job", made).await? { "made" } else { "there already" };

@@ -1,7 +1,8 @@
 //! The manifest of a Job, and the meaning of its end. Pure: no connection.
 
-use k8s_openapi::api::batch::v1::Job as ClusterJob;
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::attempt::Attempt;
@@ -27,6 +28,82 @@ const JOB_ANNOTATION: &str = "waypost/job";
 /// Reasons why a pod disappeared without ending by itself.
 const TAKEN_AWAY: [&str; 5] = ["Evicted", "NodeLost", "NodeAffinity", "Preempting", "Shutdown"];
 
+/// Objects of a cluster, with the fields that are read.
+#[derive(Deserialize)]
+pub(super) struct List<T> {
+    #[serde(default)]
+    pub(super) metadata: Metadata,
+    pub(super) items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Metadata {
+    pub(super) name: Option<String>,
+    annotations: Option<BTreeMap<String, String>>,
+    pub(super) deletion_timestamp: Option<String>,
+    pub(super) resource_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Job {
+    pub(super) metadata: Metadata,
+    status: Option<JobStatus>,
+}
+
+#[derive(Deserialize)]
+struct JobStatus {
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pod {
+    pub(super) metadata: Metadata,
+    status: Option<PodStatus>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodStatus {
+    reason: Option<String>,
+    container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+#[derive(Deserialize)]
+struct ContainerStatus {
+    state: Option<ContainerState>,
+}
+
+#[derive(Deserialize)]
+struct ContainerState {
+    running: Option<Value>,
+    terminated: Option<Terminated>,
+    waiting: Option<Waiting>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Terminated {
+    exit_code: i32,
+    reason: Option<String>,
+    pub(super) message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Waiting {
+    reason: Option<String>,
+    message: Option<String>,
+}
+
 /// Converts a text to the value of a label. A text that is not valid there is shortened and gets a checksum to stay
 /// unique.
 pub(super) fn label(text: &str) -> String {
@@ -51,12 +128,12 @@ pub(super) fn selector(key: &AttemptKey) -> String {
 }
 
 /// Returns the attempt number of a Job, if the Job belongs to this task. Labels are shortened, the annotation is not.
-pub(super) fn attempt_of(job: &ClusterJob, key: &AttemptKey) -> Option<u32> {
+pub(super) fn attempt_of(job: &Job, key: &AttemptKey) -> Option<u32> {
     let said = job.metadata.annotations.as_ref()?.get(KEY_ANNOTATION)?;
     said.strip_prefix(&format!("{}/{}/", key.plan, key.task))?.parse().ok()
 }
 
-pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> Result<ClusterJob, String> {
+pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> Result<Value, String> {
     if told.len() > JOB_BYTES_MAX {
         let bytes = told.len();
         return Err(format!(
@@ -108,7 +185,7 @@ pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) ->
     if let Some(seconds) = attempt.job.timeout_seconds {
         spec["activeDeadlineSeconds"] = json!(seconds);
     }
-    let whole = json!({
+    Ok(json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
@@ -117,8 +194,7 @@ pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) ->
             "annotations": { KEY_ANNOTATION: idempotency_key(key) },
         },
         "spec": spec,
-    });
-    serde_json::from_value(whole).map_err(|error| format!("the Job cannot be described: {error}"))
+    }))
 }
 
 fn environment(attempt: &Attempt<'_>, kubernetes: &Kubernetes) -> Vec<Value> {
@@ -146,10 +222,10 @@ pub(super) enum Ended {
 }
 
 /// Returns how a Job ended, or `None` while it is in progress.
-pub(super) fn ended(job: &ClusterJob) -> Option<Ended> {
+pub(super) fn ended(job: &Job) -> Option<Ended> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     let mut holding = conditions.iter().filter(|condition| condition.status == "True");
-    holding.find_map(|condition| match condition.type_.as_str() {
+    holding.find_map(|condition| match condition.kind.as_str() {
         "Complete" => Some(Ended::Complete),
         "Failed" => Some(Ended::Failed {
             reason: condition.reason.clone().unwrap_or_default(),
@@ -160,7 +236,7 @@ pub(super) fn ended(job: &ClusterJob) -> Option<Ended> {
 }
 
 /// Returns how the container of a pod ended, or `None` while it runs.
-pub(super) fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
+pub(super) fn terminated(pod: &Pod) -> Option<&Terminated> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     statuses.first()?.state.as_ref()?.terminated.as_ref()
 }

@@ -1,17 +1,15 @@
 //! Follows a Job to its end: watches the Job and its pod, and streams the log.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::{AsyncReadExt, StreamExt};
-use k8s_openapi::api::batch::v1::Job as ClusterJob;
-use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{ListParams, LogParams, WatchEvent, WatchParams};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::client::{ApiError, Change, query};
 use super::cluster::{BACKOFF_SECONDS, Cluster, TRIES_MAX, ask, trouble};
-use super::manifest::{self, CONTAINER, Ended};
+use super::manifest::{self, CONTAINER, Ended, Job, List, Pod};
 use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
 
@@ -37,7 +35,7 @@ enum News {
 
 /// The selector for the pods of a Job.
 fn pods_of(name: &str) -> String {
-    format!("batch.kubernetes.io/job-name={name}")
+    query("labelSelector", &format!("batch.kubernetes.io/job-name={name}"))
 }
 
 pub(super) async fn follow(
@@ -49,8 +47,8 @@ pub(super) async fn follow(
     let mut taken = Taken::new(attempt.job.output_bytes_max);
     let mut log_is_whole = None;
     let ended = {
-        let mut end = pin!(wait_for_end(&cluster.jobs, name));
-        let mut pod = pin!(tell_of_pod(&cluster.pods, name, sender));
+        let mut end = pin!(wait_for_end(cluster, name));
+        let mut pod = pin!(tell_of_pod(cluster, name, sender));
         let ended = loop {
             tokio::select! {
                 biased;
@@ -72,15 +70,15 @@ pub(super) async fn follow(
         }
         ended
     };
-    let all = ListParams::default().labels(&pods_of(name));
-    let pod = ask("list pods", async || cluster.pods.list(&all).await).await?.items.into_iter().next();
+    let pod = pods(cluster, name).await?.items.into_iter().next();
     if log_is_whole != Some(true)
         && let Some(pod) = pod.as_ref().and_then(|pod| pod.metadata.name.as_deref())
     {
         // The connection broke on the way. The log as it is now is complete, so it is read from the beginning.
         taken = Taken::new(attempt.job.output_bytes_max);
         attempt.log.say("waypost: the log from its beginning:", &[]);
-        let text = ask("read a log", async || cluster.pods.logs(pod, &log_of_worker(false)).await).await?;
+        let path = log_path(cluster, pod, false);
+        let text = ask("read a log", async || cluster.client.text(&path).await).await?;
         taken.take(attempt, News::Log(text.into_bytes()));
     }
     taken.end_line();
@@ -89,8 +87,13 @@ pub(super) async fn follow(
     Ok(Followed { ended, pod, output, too_much })
 }
 
-fn log_of_worker(follow: bool) -> LogParams {
-    LogParams { container: Some(CONTAINER.to_owned()), follow, ..LogParams::default() }
+fn log_path(cluster: &Cluster, pod: &str, follow: bool) -> String {
+    format!("{}/{pod}/log?container={CONTAINER}&follow={follow}", cluster.pods)
+}
+
+async fn pods(cluster: &Cluster, name: &str) -> Result<List<Pod>, RemoteError> {
+    let all = format!("{}?{}", cluster.pods, pods_of(name));
+    ask("list pods", async || cluster.client.get(&all).await).await
 }
 
 /// The last output found in a log so far.
@@ -140,37 +143,36 @@ impl Taken {
     }
 }
 
-async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, RemoteError> {
-    let only = WatchParams::default().fields(&format!("metadata.name={name}"));
+async fn wait_for_end(cluster: &Cluster, name: &str) -> Result<Ended, RemoteError> {
+    let only = query("fieldSelector", &format!("metadata.name={name}"));
+    let path = format!("{}/{name}", cluster.jobs);
     let mut failures = 0;
     loop {
-        // Version 0 means: the current state, followed by all changes.
-        match jobs.watch(&only, "0").await {
+        match cluster.client.watch(&cluster.jobs, &only, "0").await {
             Err(error) => failed(&mut failures, trouble("watch a Job", &error)).await?,
-            Ok(events) => {
-                let mut events = pin!(events);
-                while let Some(event) = events.next().await {
-                    match event {
-                        Ok(WatchEvent::Added(job) | WatchEvent::Modified(job)) => {
+            Ok(mut watch) => {
+                while let Some(change) = watch.next::<Job>().await {
+                    match change {
+                        Change::Is(job) => {
                             failures = 0;
                             if let Some(ended) = manifest::ended(&job) {
                                 return Ok(ended);
                             }
                         }
-                        Ok(WatchEvent::Deleted(job)) => {
-                            return match manifest::ended(&job) {
-                                Some(ended) => Ok(ended),
-                                None => Err(RemoteError::Refused(format!(
-                                    "Job {name} was deleted by another client"
-                                ))),
-                            };
+                        Change::Gone(job) => {
+                            let gone =
+                                || RemoteError::Refused(format!("Job {name} was deleted by another client"));
+                            return manifest::ended(&job).ok_or_else(gone);
                         }
-                        Ok(WatchEvent::Bookmark(_)) => {}
-                        Ok(WatchEvent::Error(_)) | Err(_) => break,
                     }
                 }
                 // Watches end from time to time, and a Job that is gone would never send another event.
-                if ask("look for a Job", async || jobs.get_opt(name).await).await?.is_none() {
+                let is_there = async || match cluster.client.get::<Value>(&path).await {
+                    Ok(_) => Ok(true),
+                    Err(ApiError::Refused { code: 404, .. }) => Ok(false),
+                    Err(error) => Err(error),
+                };
+                if !ask("look for a Job", is_there).await? {
                     return Err(RemoteError::Refused(format!("Job {name} is gone; its outcome is unknown")));
                 }
                 failed(&mut failures, RemoteError::NotNow(format!("the watch of Job {name} keeps ending")))
@@ -194,16 +196,14 @@ async fn failed(failures: &mut u32, trouble: RemoteError) -> Result<(), RemoteEr
 
 /// Sends the reasons why a Job's pod waits, then its log once the container has started. Returns whether the log was
 /// complete.
-async fn tell_of_pod(pods: &Api<Pod>, name: &str, sender: mpsc::Sender<News>) -> bool {
-    let Some(pod) = begun(pods, name, &sender).await else { return false };
-    let Ok(log) = pods.log_stream(&pod, &log_of_worker(true)).await else { return false };
-    let mut log = pin!(log);
-    let mut buffer = vec![0u8; 16 * 1024];
+async fn tell_of_pod(cluster: &Cluster, name: &str, sender: mpsc::Sender<News>) -> bool {
+    let Some(pod) = begun(cluster, name, &sender).await else { return false };
+    let Ok(mut log) = cluster.client.follow(&log_path(cluster, &pod, true)).await else { return false };
     loop {
-        match log.read(&mut buffer).await {
-            Ok(0) => return true,
-            Ok(count) => {
-                if sender.send(News::Log(buffer[..count].to_vec())).await.is_err() {
+        match log.more().await {
+            Ok(None) => return true,
+            Ok(Some(bytes)) => {
+                if sender.send(News::Log(bytes.to_vec())).await.is_err() {
                     return false;
                 }
             }
@@ -213,15 +213,14 @@ async fn tell_of_pod(pods: &Api<Pod>, name: &str, sender: mpsc::Sender<News>) ->
 }
 
 /// Waits until the container of a Job's pod has started. Returns the name of the pod.
-async fn begun(pods: &Api<Pod>, name: &str, sender: &mpsc::Sender<News>) -> Option<String> {
-    let only = WatchParams::default().labels(&pods_of(name));
+async fn begun(cluster: &Cluster, name: &str, sender: &mpsc::Sender<News>) -> Option<String> {
+    let only = pods_of(name);
     let mut told = String::new();
     let mut failures = 0;
     loop {
-        if let Ok(events) = pods.watch(&only, "0").await {
-            let mut events = pin!(events);
-            while let Some(Ok(event)) = events.next().await {
-                let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else { continue };
+        if let Ok(mut watch) = cluster.client.watch(&cluster.pods, &only, "0").await {
+            while let Some(change) = watch.next::<Pod>().await {
+                let Change::Is(pod) = change else { continue };
                 failures = 0;
                 if manifest::has_begun(&pod) {
                     return pod.metadata.name;
@@ -236,27 +235,22 @@ async fn begun(pods: &Api<Pod>, name: &str, sender: &mpsc::Sender<News>) -> Opti
     }
 }
 
-pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), RemoteError> {
-    let selector = pods_of(name);
-    let (all, only) = (ListParams::default().labels(&selector), WatchParams::default().labels(&selector));
+pub(super) async fn wait_until_gone(cluster: &Cluster, name: &str) -> Result<(), RemoteError> {
     let mut failures = 0;
     loop {
-        let list = ask("list pods", async || pods.list(&all).await).await?;
-        let mut left = list.items.len();
-        if left == 0 {
+        let list = pods(cluster, name).await?;
+        let mut left: BTreeSet<String> = list.items.into_iter().filter_map(|pod| pod.metadata.name).collect();
+        if left.is_empty() {
             return Ok(());
         }
         let version = list.metadata.resource_version.unwrap_or_default();
-        if let Ok(events) = pods.watch(&only, &version).await {
-            let mut events = pin!(events);
-            while let Some(Ok(event)) = events.next().await {
-                match event {
-                    WatchEvent::Deleted(_) => left = left.saturating_sub(1),
-                    WatchEvent::Added(_) => left += 1,
-                    WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
-                    WatchEvent::Error(_) => break,
+        if let Ok(mut watch) = cluster.client.watch(&cluster.pods, &pods_of(name), &version).await {
+            while let Some(change) = watch.next::<Pod>().await {
+                match change {
+                    Change::Gone(pod) => drop(pod.metadata.name.map(|name| left.remove(&name))),
+                    Change::Is(pod) => left.extend(pod.metadata.name),
                 }
-                if left == 0 {
+                if left.is_empty() {
                     return Ok(());
                 }
             }

@@ -80,8 +80,12 @@ impl Cluster {
 }
 
 fn config(keys: &str) -> Config {
+    config_with("kubeconfig", keys)
+}
+
+fn config_with(kubeconfig: &str, keys: &str) -> Config {
     configured(&format!(
-        "[executors.run]\nkind = \"dispatch\"\ntarget = \"kubernetes\"\n[executors.run.workers.w]\nimage = \"example.org/w:1\"\nkubeconfig = \"kubeconfig\"\n{keys}\n[retry]\nbackoff_seconds = 0\n"
+        "[executors.run]\nkind = \"dispatch\"\ntarget = \"kubernetes\"\n[executors.run.workers.w]\nimage = \"example.org/w:1\"\nkubeconfig = {kubeconfig:?}\n{keys}\n[retry]\nbackoff_seconds = 0\n"
     ))
 }
 
@@ -411,6 +415,75 @@ fn what_the_cluster_refuses_fails_with_its_words() {
     let (status, error) = state(&plan);
     assert_eq!(status, Status::Failed);
     assert!(error.starts_with("no cluster is configured here: "), "{error}");
+}
+
+/// Changes the kubeconfig of a place.
+fn with_user(place: &Place, file: &str, user: Value) {
+    let text = fs::read_to_string(place.root.join("work/kubeconfig")).unwrap();
+    let mut kubeconfig: Value = serde_json::from_str(&text).unwrap();
+    kubeconfig["users"][0]["user"] = user;
+    fs::write(place.root.join(file), kubeconfig.to_string()).unwrap();
+}
+
+#[test]
+fn each_request_carries_the_credentials_of_the_user() {
+    for (user, header) in [
+        (json!({ "token": "abc" }), "Bearer abc"),
+        (json!({ "tokenFile": "token" }), "Bearer from a file"),
+        (json!({ "username": "eve", "password": "1 2" }), "Basic ZXZlOjEgMg=="),
+    ] {
+        let place = Place::new();
+        let cluster = Cluster::start(&place, Pod { log: "waypost:output 1\n", ..Pod::default() });
+        fs::write(place.root.join("work/token"), "from a file\n").unwrap();
+        with_user(&place, "work/kubeconfig", user);
+        let (plan, _, _) = place.run(config(""), plan_of([task()]));
+        assert_eq!(state(&plan), (Status::Done, "1".to_owned()));
+        let requests = cluster.server.requests();
+        assert!(requests.len() > 3, "{requests:?}");
+        assert!(requests.iter().all(|request| request.headers["authorization"] == header), "{requests:?}");
+    }
+}
+
+#[test]
+fn a_program_gives_credentials_and_is_asked_again_when_they_have_expired() {
+    let place = Place::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&seen);
+    let server = Server::start(move |_, request, reply| {
+        let said = request.headers.get("authorization").cloned().unwrap_or_default();
+        kept.lock().unwrap().push(said.clone());
+        match said.as_str() {
+            "Bearer second" => {
+                reply.json(403, &json!({ "kind": "Status", "message": "the second token", "code": 403 }))
+            }
+            _ => reply.json(401, &json!({ "kind": "Status", "message": "Unauthorized", "code": 401 })),
+        }
+    });
+    let kubeconfig = json!({
+        "current-context": "main",
+        "clusters": [{ "name": "c", "cluster": { "server": format!("http://{}", server.address) } }],
+        "users": [{ "name": "u", "user": { "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "provideClusterInfo": true,
+            "args": ["-c", "echo \"$KUBERNETES_EXEC_INFO\" > $OUT.info; if [ -e $OUT ]; then t=second; else t=first; touch $OUT; fi; echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"'$t'\"}}'"],
+            "env": [{ "name": "OUT", "value": place.root.join("asked") }],
+        } } }],
+        "contexts": [{ "name": "main", "context": { "cluster": "c", "user": "u", "namespace": "crew" } }],
+    });
+    // Not in the workspace, where agents write.
+    fs::write(place.root.join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    let outside = place.root.join("kubeconfig").display().to_string();
+    let (plan, _, _) = place.run(config_with(&outside, ""), plan_of([task()]));
+    let error = "the cluster refused to make a Job: the second token (403)";
+    assert_eq!(state(&plan), (Status::Failed, error.to_owned()));
+    assert_eq!(seen.lock().unwrap()[..2], ["Bearer first", "Bearer second"]);
+    let told: Value =
+        serde_json::from_str(&fs::read_to_string(place.root.join("asked.info")).unwrap()).unwrap();
+    assert_eq!(told["spec"]["cluster"]["server"], format!("http://{}", server.address));
+    fs::write(place.root.join("work/kubeconfig"), kubeconfig.to_string()).unwrap();
+    let (plan, _, _) = place.run(config(""), plan_of([task()]));
+    let (status, error) = state(&plan);
+    assert_eq!(status, Status::Failed);
+    assert!(error.contains("lies in the workspace"), "{error}");
 }
 
 #[test]
