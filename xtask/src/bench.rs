@@ -3,6 +3,8 @@
 
 #[cfg(feature = "bench")]
 mod agents;
+#[cfg(not(feature = "bench"))]
+mod build;
 #[cfg(feature = "bench")]
 mod core;
 #[cfg(feature = "bench")]
@@ -15,6 +17,7 @@ mod peers;
 mod postgres;
 #[cfg(feature = "bench")]
 mod process;
+mod report;
 #[cfg(feature = "bench")]
 mod run;
 #[cfg(feature = "bench")]
@@ -26,6 +29,9 @@ use anyhow::Result;
 #[cfg(not(feature = "bench"))]
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
     use crate::exec::{cargo, must};
+    if groups == ["build"] {
+        return build::run();
+    }
     must(
         "build the release binary",
         cargo().args(["build", "--release", "--quiet", "--package", "waypost"]),
@@ -37,7 +43,7 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
 
 #[cfg(feature = "bench")]
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
-    let mut report = measure::Report::default();
+    let mut report = report::Report::default();
     let wants = |group: &str| matches!(groups, [] | ["core" | "all"]) || groups.contains(&group);
     if let ["validate-file", path] = groups {
         return core::validate_file(path);

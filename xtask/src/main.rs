@@ -9,6 +9,7 @@ mod clients;
 #[cfg(test)]
 mod conformance_page;
 mod dependency_rules;
+mod dist;
 mod exec;
 mod find_check;
 mod generate;
@@ -35,11 +36,14 @@ cargo xtask test-llm [N]    plan ten goals (or N) with a small local model (inst
 cargo xtask bench [GROUP]   measure performance against budgets and baselines; groups: core (library and process), commits,
                             run, agents, http, peers, postgres, postgres-commits, tui, all; add quick for a shorter http or
                             postgres run
+cargo xtask bench build     measure the first build and the sizes of the binary
 cargo xtask cycles [CRATE]  list import cycles between modules
 cargo xtask find-check      check that search terms lead to the files that implement what they name
 cargo xtask names [CRATE]   list names and help texts that use private words
-cargo xtask web [build]     check the dashboard's types, tests and built files; build: rebuild web/dist
+cargo xtask web [build]     check the dashboard's types, tests and built files; build: rebuild crates/waypost-http/assets
 cargo xtask screenshots     retake the screenshots in docs/images
+cargo xtask dist            make the packages of this platform: archive, npm, wheel, Debian [--target TRIPLE]
+cargo xtask test-install    make them, install each into an empty folder and run a plan with it
 cargo xtask generate        rewrite the generated files
 ";
 
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         ["screenshots"] => test::screenshots(),
         ["web", rest @ ..] => web::run(rest),
         ["ci"] => ci::run(),
+        ["dist", rest @ ..] => dist::run(rest),
+        ["test-install"] => dist::test(),
         ["bench", rest @ ..] => bench::run(rest),
         ["test-hosts", rest @ ..] => agent_hosts::run(rest),
         ["test-llm", rest @ ..] => llm::run(rest),

@@ -203,7 +203,7 @@ fn schema_pairs(waypost: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
                     .args(["--store", &store, "export", &id, "--format", format, "--form", form, "--output"])
                     .arg(&file);
                 output(&mut export)?;
-                pairs.push(root().join("schemas").join(schema));
+                pairs.push(root().join("crates/waypost-formats/schemas").join(schema));
                 pairs.push(file);
             }
         }

@@ -1,5 +1,5 @@
 //! The dashboard: builds it from `web/` with the packages of its lock file, compares the result with the committed
-//! `web/dist`, and tests it in a real browser. Works on copies; only `build` and `screenshots` write into the tree.
+//! `crates/waypost-http/assets`, and tests it in a real browser. Works on copies; only `build` and `screenshots` write into the tree.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -40,26 +40,29 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
 }
 
-/// Builds the dashboard into `web/dist`, which the binary embeds.
+/// Builds the dashboard into `crates/waypost-http/assets`, which the binary embeds.
 fn build() -> Result<()> {
     let built = built()?;
-    let dist = root().join("web/dist");
+    let dist = root().join("crates/waypost-http/assets");
     if dist.exists() {
         std::fs::remove_dir_all(&dist)?;
     }
     copy(&built, &dist)
 }
 
-/// Checks the types and tests, and that `web/dist` matches the source.
+/// Checks the types and tests, and that `crates/waypost-http/assets` matches the source.
 pub(crate) fn check() -> Result<()> {
     let built = files(&built()?)?;
-    let committed = files(&root().join("web/dist"))?;
+    let committed = files(&root().join("crates/waypost-http/assets"))?;
     let names = built.keys().chain(committed.keys());
     let mut differ: Vec<&str> =
         names.filter(|name| built.get(*name) != committed.get(*name)).map(String::as_str).collect();
     differ.dedup();
     if !differ.is_empty() {
-        bail!("web/dist is out of date ({}): run `cargo xtask web build` and commit it", differ.join(", "));
+        bail!(
+            "crates/waypost-http/assets is out of date ({}): run `cargo xtask web build` and commit it",
+            differ.join(", ")
+        );
     }
     weigh(&committed)
 }

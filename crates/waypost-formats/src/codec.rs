@@ -120,12 +120,12 @@ pub fn write_many(drafts: &[Draft], dialect: Dialect, form: Form) -> Result<Writ
 /// Returns the JSON Schema (draft 2020-12) of a JSON format.
 pub fn schema(dialect: Dialect) -> Option<&'static str> {
     match dialect {
-        Dialect::Native => Some(include_str!("../../../schemas/waypost-1.schema.json")),
-        Dialect::Clido => Some(include_str!("../../../schemas/clido-plan.schema.json")),
-        Dialect::Jaato => Some(include_str!("../../../schemas/jaato-plan.schema.json")),
-        Dialect::Frctl => Some(include_str!("../../../schemas/plan-v1.schema.json")),
-        Dialect::Agora => Some(include_str!("../../../schemas/agora-run.schema.json")),
-        Dialect::PlanDocument => Some(include_str!("../../../schemas/plan-document.schema.json")),
+        Dialect::Native => Some(include_str!("../schemas/waypost-1.schema.json")),
+        Dialect::Clido => Some(include_str!("../schemas/clido-plan.schema.json")),
+        Dialect::Jaato => Some(include_str!("../schemas/jaato-plan.schema.json")),
+        Dialect::Frctl => Some(include_str!("../schemas/plan-v1.schema.json")),
+        Dialect::Agora => Some(include_str!("../schemas/agora-run.schema.json")),
+        Dialect::PlanDocument => Some(include_str!("../schemas/plan-document.schema.json")),
         Dialect::Markdown
         | Dialect::Checklist
         | Dialect::TaskMaster

@@ -17,16 +17,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// The path, the media type and the content of a file.
 type File = (&'static str, &'static str, &'static [u8]);
 
-const INDEX: File =
-    ("/index.html", "text/html; charset=utf-8", include_bytes!("../../../web/dist/index.html"));
+const INDEX: File = ("/index.html", "text/html; charset=utf-8", include_bytes!("../assets/index.html"));
 const FILES: [File; 7] = [
     INDEX,
-    ("/icon.svg", "image/svg+xml", include_bytes!("../../../web/dist/icon.svg")),
-    ("/theme.js", "text/javascript", include_bytes!("../../../web/dist/theme.js")),
-    ("/licences.txt", "text/plain; charset=utf-8", include_bytes!("../../../web/dist/licences.txt")),
-    ("/assets/app.css", "text/css", include_bytes!("../../../web/dist/assets/app.css")),
-    ("/assets/app.js", "text/javascript", include_bytes!("../../../web/dist/assets/app.js")),
-    ("/assets/markdown.js", "text/javascript", include_bytes!("../../../web/dist/assets/markdown.js")),
+    ("/icon.svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
+    ("/theme.js", "text/javascript", include_bytes!("../assets/theme.js")),
+    ("/licences.txt", "text/plain; charset=utf-8", include_bytes!("../assets/licences.txt")),
+    ("/assets/app.css", "text/css", include_bytes!("../assets/assets/app.css")),
+    ("/assets/app.js", "text/javascript", include_bytes!("../assets/assets/app.js")),
+    ("/assets/markdown.js", "text/javascript", include_bytes!("../assets/assets/markdown.js")),
 ];
 
 /// Whether a path belongs to the dashboard: one of its files, or any path outside the API and the mounted services,

@@ -8,28 +8,45 @@ use crate::error::Outcome;
 use crate::links::Keeping;
 use crate::options::Global;
 
-const AFTER_HELP: &str = "\
-Plans and tasks can be named by any unambiguous prefix of their id.
+/// The help of the program itself: the commands by what people want to do, those that are used most with a line of
+/// their own. Each command's own help says the rest.
+const HELP: &str = "\
+Plans that agents write, people approve and machines run.
 
-Exit codes:
-  0    success
-  1    failure
-  2    invalid usage
-  3    version conflict: the plan has changed since --expect-version
-  4    the plan is invalid, or would become so; every problem is listed
-  5    no such plan, task, version or file
-  6    a newer Waypost has migrated the store; update this one
-  130  interrupted (128 + SIGINT)
+Usage: waypost [OPTIONS] [COMMAND]     Without a command: what waits for you, runs and has failed
 
-Examples:
-  waypost new 'Move to JWT' --task 'Read the auth module' --task 'Add the crate'
-  waypost import plan.json
-  waypost run plan.json
-  waypost submit plan.json
-  waypost list
-  waypost show kq3
-  waypost next kq3 --claim
-  waypost done kq3 t1 --result 'three files found'";
+Start
+  demo     Run a small plan in a temporary folder, to see how it works
+  init     Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
+  new      Create a plan; import, link and unlink take those of other programs
+  plan     Have a model write a plan, or break one down
+Work
+  next     Show the tasks that are ready, or claim one; also start, release
+  done     Mark a task done; also progress, fail, skip, ask
+  answer   List what waits for a person, or answer it
+  approve  Approve a plan, so that it may run; also preview, reject, revoke, request-approval
+Run
+  run      Run a plan; also submit, pause, resume, cancel, retry, hold, unhold, finish-plan
+  worker   Run the active plans of queues until stopped; also workers
+  serve    Serve the dashboard, the HTTP API and MCP, and run active plans; also token
+  mcp      Serve plans to an agent over the Model Context Protocol; also instructions
+Look
+  status   Show what waits for you, runs and has failed; also list, watch, tui
+  show     Show a plan or one of its tasks; also graph, export, log
+  why      Explain why a task has not started, and who holds it
+  history  List a plan's versions; also diff, restore, events
+Change
+  task     Add, change, move and remove tasks; also add
+  edit     Edit a plan in your editor; also update, note
+  archive  Archive a plan; also unarchive, delete
+Administer
+  trust    Trust a folder's configuration on this account; also untrust, signers, model
+  doctor   Check the store, or repair it; also verify, migrate, copy, prune
+  schema   List the formats, or print a schema; also validate, completions, help
+
+Options: --store URL, --global, -C DIR, --as WHO, --json, --color WHEN, --version; any prefix names a plan or task
+`waypost help COMMAND` explains a command, with its options and examples.
+";
 
 /// Plans that agents write, people approve and machines run.
 #[derive(Debug, Parser)]
@@ -37,17 +54,17 @@ Examples:
     name = "waypost",
     version,
     about,
-    after_help = AFTER_HELP,
+    override_help = HELP,
     infer_subcommands = true,
     infer_long_args = true,
-    arg_required_else_help = true,
     max_term_width = 100
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    /// Without a command, the overview of `waypost status` is shown.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// Defines the commands of one level, each with its help, its aliases and the type that runs it.
@@ -74,19 +91,25 @@ commands!(Command {
     New(command::new::New),
     /// Run a small plan in a temporary folder, to see how it works
     Demo(command::demo::Demo),
-    /// Generate a plan for a goal with a model
+    /// Generate a plan for a goal with a model, or break one down
     Plan(command::plan::Plan),
     /// Break a goal, plan or task down into small enough tasks with a model
+    #[command(hide = true)]
     Decompose(command::decompose::Decompose),
     /// Resume unfinished planning
+    #[command(hide = true)]
     Continue(command::continue_planning::Continue),
     /// Discard a goal's decomposition and all its subtasks
+    #[command(hide = true)]
     Rollback(command::rollback::Rollback),
     /// Show a goal's decomposition, its reasoning and the model calls behind it
+    #[command(hide = true)]
     Review(command::review::Review),
     /// Summarize finished work with a model
+    #[command(hide = true)]
     Digest(command::digest::Digest),
     /// Show model calls, tokens and cost
+    #[command(hide = true)]
     Cost(command::cost::Cost),
     /// Import plans from files of any format
     Import(command::import::Import),
@@ -167,9 +190,10 @@ commands!(Command {
     Resume(command::plan_lifecycle::Resume),
     /// Finish a plan as completed, failed or cancelled
     FinishPlan(command::plan_lifecycle::FinishPlan),
+    /// Show what waits for you, runs and has failed, and what to do next
+    Status(command::overview::Status),
     /// Show or set a plan's free-text status
-    #[command(subcommand)]
-    Status(command::status::Status),
+    Note(command::note::Note),
     /// Edit a plan in your editor
     Edit(command::edit::Edit),
     /// Update a plan from a file

@@ -45,8 +45,11 @@ fn main() -> ExitCode {
     };
     let mut context = Context::new(cli.global, Cli::command);
     waypost_exec::traces::begin(&load_config::variables());
-    let keeping = cli.command.keeps_links();
-    let run = |context: &mut Context| cli.command.run(context);
+    let keeping = cli.command.as_ref().map_or(links::Keeping::Around, cli::Command::keeps_links);
+    let run = |context: &mut Context| match cli.command {
+        Some(command) => command.run(context),
+        None => commands::overview::run(context),
+    };
     let outcome = context.enter().and_then(|()| links::around(&mut context, keeping, run));
     waypost_exec::traces::finish();
     ended(context.out, outcome)

@@ -15,7 +15,8 @@ use waypost_testkit::layered;
 
 use self::session::{Session, Transcript};
 use self::work::{RETITLE, RETITLED, REWRITE, REWRITTEN, pieces};
-use super::measure::{Report, median, peak_megabytes, timed};
+use super::measure::{median, peak_megabytes, timed};
+use super::report::Report;
 use crate::exec::binary;
 use crate::exec::{cache_dir, output};
 use crate::npm::Packages;

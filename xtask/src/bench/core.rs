@@ -9,7 +9,8 @@ use waypost_formats::{Dialect, Form};
 use waypost_store::{Durability, NewPlan, PlanStore, SqliteStore, WriteRequest};
 use waypost_testkit::{chain, layered};
 
-use super::measure::{Bare, Report, median, peak_megabytes, side_by_side, timed};
+use super::measure::{Bare, median, peak_megabytes, side_by_side, timed};
+use super::report::Report;
 use crate::exec::{cache_dir, output};
 
 pub(super) fn run(report: &mut Report) -> Result<()> {

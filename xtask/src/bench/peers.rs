@@ -4,7 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::measure::{Report, median};
+use super::measure::median;
+use super::report::Report;
 use super::run::{before, ours, workspace, write};
 use crate::exec::cache_dir;
 use crate::python;

@@ -20,7 +20,8 @@ use self::peer::Peer;
 use self::server::Server;
 use self::waypost::{SLOTS_EACH, Waypost};
 use self::workers::{Cost, Delays};
-use super::measure::{Report, median};
+use super::measure::median;
+use super::report::Report;
 use crate::python;
 
 const PACKAGES: &[&str] = &["dbos==3.3.0", "procrastinate==3.10.0", "psycopg[binary,pool]==3.3.8"];

@@ -7,7 +7,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use waypost_formats::{Dialect, Form};
 use waypost_testkit::layered;
 
-use super::measure::{Report, median};
+use super::measure::median;
+use super::report::Report;
 use crate::exec::{binary, cache_dir, output};
 
 const RUNS: usize = 31;

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::measure::{Bare, Report, median, peak_megabytes, timed};
+use super::measure::{Bare, median, peak_megabytes, timed};
+use super::report::Report;
 use crate::exec::binary;
 use crate::exec::cache_dir;
 

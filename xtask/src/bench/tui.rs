@@ -20,7 +20,8 @@ use waypost_tui::plan::{LoadedPlan, PlanKey};
 use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
-use super::measure::{Report, median, timed};
+use super::measure::{median, timed};
+use super::report::Report;
 use crate::exec::binary;
 use crate::exec::{cache_dir, output};
 

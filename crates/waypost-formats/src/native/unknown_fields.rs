@@ -11,7 +11,7 @@ use waypost_core::{Draft, FORMAT, ForeignFields, ProblemLocation};
 
 pub(super) const NAME: &str = "native";
 /// The format's schema, which names every known field.
-const SCHEMA: &str = include_str!("../../../../schemas/waypost-1.schema.json");
+const SCHEMA: &str = include_str!("../../schemas/waypost-1.schema.json");
 
 /// The paths of fields that a type does not have.
 #[derive(Default)]

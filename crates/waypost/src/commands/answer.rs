@@ -181,6 +181,11 @@ impl Answer {
     }
 }
 
+/// Returns the number of tasks of a plan that wait for a person's answer.
+pub(crate) fn waiting_in(plan: &Plan, config: &Config) -> usize {
+    rows_of(plan, config).len()
+}
+
 /// Everything in one plan that waits for a person: questions first, then tasks.
 fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
     let id = plan.id();

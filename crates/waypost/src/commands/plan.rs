@@ -4,11 +4,17 @@
 pub(crate) mod generate;
 mod repo_map;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use waypost_planner::generate::TASKS_ASKED_MAX;
 use waypost_planner::planning::{PlanningGoal, PlanningRequest, RequestProgress, Text};
 
+use crate::commands::continue_planning::Continue;
+use crate::commands::cost::Cost;
+use crate::commands::decompose::Decompose;
+use crate::commands::digest::Digest;
 use crate::commands::plan::generate::{Generation, Saving};
+use crate::commands::review::Review;
+use crate::commands::rollback::Rollback;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
@@ -32,8 +38,33 @@ Examples:
   waypost plan 'Write a search engine' --decompose --budget 100000";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Plan {
+    #[command(subcommand)]
+    act: Option<Planning>,
+    #[command(flatten)]
+    generate: Option<Generate>,
+}
+
+/// What else a model does with plans.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Planning {
+    /// Break a goal, plan or task down into small enough tasks with a model
+    Decompose(Box<Decompose>),
+    /// Resume unfinished planning
+    Continue(Box<Continue>),
+    /// Discard a goal's decomposition and all its subtasks
+    Rollback(Box<Rollback>),
+    /// Show a goal's decomposition, its reasoning and the model calls behind it
+    Review(Box<Review>),
+    /// Summarize finished work with a model
+    Digest(Box<Digest>),
+    /// Show model calls, tokens and cost
+    Cost(Box<Cost>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
     /// Goal of the plan; - reads it from standard input
     #[arg(value_name = "GOAL|-")]
     goal: String,
@@ -72,6 +103,31 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        match (self.act, self.generate) {
+            (Some(act), _) => act.run(context),
+            (None, Some(generate)) => generate.run(context),
+            (None, None) => {
+                Err(Failure::usage("no goal was given", "name the goal: waypost plan 'Move to JWT'"))
+            }
+        }
+    }
+}
+
+impl Planning {
+    fn run(self, context: &mut Context) -> Outcome {
+        match self {
+            Self::Decompose(act) => act.run(context),
+            Self::Continue(act) => act.run(context),
+            Self::Rollback(act) => act.run(context),
+            Self::Review(act) => act.run(context),
+            Self::Digest(act) => act.run(context),
+            Self::Cost(act) => act.run(context),
+        }
+    }
+}
+
+impl Generate {
+    fn run(self, context: &mut Context) -> Outcome {
         let planning = if self.dry_run {
             PlanningSession::enter(context)?
         } else {

@@ -12,7 +12,8 @@ use waypost_testkit::postgres::{PostgresDatabase, folder_of_programs};
 
 use super::server::Server;
 use super::workers::pause;
-use crate::bench::measure::{Report, median};
+use crate::bench::measure::median;
+use crate::bench::report::Report;
 use crate::exec::cache_dir;
 
 const CLIENTS: [usize; 3] = [1, 8, 32];

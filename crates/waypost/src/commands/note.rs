@@ -1,4 +1,4 @@
-//! `waypost status`: shows or sets a plan's free-text status. It does not affect execution.
+//! `waypost note`: shows or sets the free-text status that a plan's author gives it. It does not affect execution.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -9,11 +9,41 @@ use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::Guard;
 
+const EXAMPLES: &str = "\
+Examples:
+  waypost note kq3
+  waypost note kq3 waiting for review
+  waypost note kq3 --clear";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Note {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Text; without it, the note is shown, with the plan's version on the next line
+    words: Vec<String>,
+    /// Clear the note
+    #[arg(long, conflicts_with = "words")]
+    clear: bool,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Note {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let Self { plan, words, clear, guard } = self;
+        match words.is_empty() && !clear {
+            true => Get { plan }.run(context),
+            false => Set { plan, words, guard }.run(context),
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum Status {
-    /// Print the status, and the plan's version on the next line
+pub(crate) enum OldSpelling {
+    /// Print a plan's note, and its version on the next line (the same as `waypost note`)
     Get(Get),
-    /// Set the status; without text, clear it
+    /// Set a plan's note; without text, clear it (the same as `waypost note`)
     Set(Set),
 }
 
@@ -33,7 +63,7 @@ pub(crate) struct Set {
     guard: Guard,
 }
 
-impl Status {
+impl OldSpelling {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         match self {
             Self::Get(get) => get.run(context),

@@ -1,0 +1,179 @@
+//! `waypost status`, and `waypost` alone: what is going on here, and what to type next.
+
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_config::Config;
+use waypost_core::Phase;
+use waypost_store::{PlanStore, PlanSummary, Query, Sort};
+use waypost_text::count;
+
+use crate::commands::answer::waiting_in;
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::foreign_folders::{ForeignFolder, not_imported};
+use crate::style::Look;
+use crate::view::text;
+
+/// Plans that are looked at, those that need a person first.
+const PLANS_MAX: usize = 100;
+/// Rows that are shown of each part.
+const ROWS_MAX: usize = 8;
+/// Tasks of a plan that is read for tasks that people do.
+const TASKS_READ_MAX: u32 = 10_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost
+  waypost status --json
+  waypost status get kq3            # the same as: waypost note kq3
+  waypost status set kq3 blocked    # the same as: waypost note kq3 blocked";
+
+/// The parts of the overview, in the order in which they are shown. A plan is in the first one that fits.
+const PARTS: [(&str, &str); 4] = [
+    ("waiting", "waiting for you"),
+    ("failed", "failed"),
+    ("running", "running"),
+    ("ready", "ready for the next one who asks"),
+];
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Status {
+    #[command(subcommand)]
+    act: Option<super::note::OldSpelling>,
+}
+
+impl Status {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        match self.act {
+            Some(act) => act.run(context),
+            None => run(context),
+        }
+    }
+}
+
+/// A plan in the overview.
+struct Row {
+    part: usize,
+    head: PlanSummary,
+    what: String,
+    command: String,
+}
+
+/// Prints the overview.
+pub(crate) fn run(context: &mut Context) -> Outcome {
+    let folders = context.folders()?;
+    let config = context.load_config(&folders, None)?;
+    let plans = context.plans()?;
+    let query = Query {
+        phases: Phase::OPEN.into_iter().chain([Phase::Failed]).collect(),
+        sort: Sort::Attention,
+        limit: PLANS_MAX,
+        ..Query::default()
+    };
+    let page = plans.heads(&query)?;
+    context.note_damage(&page.warnings);
+    let total = plans.heads(&Query { limit: 1, ..Query::default() })?.total;
+    let mut rows = Vec::new();
+    for head in page.items {
+        rows.extend(row(&plans, &config, head)?);
+    }
+    let foreign = not_imported(&folders.workspace, &plans);
+    let place = context.store_location()?.location;
+    if context.out.json {
+        let of = |part: usize| -> Vec<Value> {
+            let rows = rows.iter().filter(|row| row.part == part);
+            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": row.command })).collect()
+        };
+        let mut value = json!({ "store": place, "plans": total, "more": page.next.is_some() });
+        for (part, (name, _)) in PARTS.iter().enumerate() {
+            value[name] = of(part).into();
+        }
+        if !foreign.is_empty() {
+            value["other_folders"] = foreign.iter().map(ForeignFolder::to_json).collect();
+        }
+        return context.out.value(&value);
+    }
+    for (part, (_, title)) in PARTS.iter().enumerate() {
+        print(context, title, rows.iter().filter(|row| row.part == part));
+    }
+    if total == 0 {
+        context.out.line("no plans yet");
+        context.out.line("  waypost demo               see a plan run, in a temporary folder");
+        context.out.line("  waypost new 'Move to JWT'  create a plan; or: waypost import FILE");
+        context.out.line("  waypost init               connect your agents");
+    } else {
+        let quiet = if rows.is_empty() { "nothing waits, runs or has failed; " } else { "" };
+        context.out.line(format!(
+            "{quiet}{} in all: waypost list",
+            count(usize::try_from(total).unwrap_or(usize::MAX), "plan")
+        ));
+    }
+    foreign.iter().for_each(|folder| context.out.say(folder.describe()));
+    context.out.say(format!("plans are kept in {place}; `waypost help` lists the commands"));
+    Ok(())
+}
+
+fn print<'a>(context: &mut Context, title: &str, rows: impl Iterator<Item = &'a Row>) {
+    let rows: Vec<&Row> = rows.collect();
+    if rows.is_empty() {
+        return;
+    }
+    let title = context.out.paint(title, Look::Bold);
+    context.out.line(title);
+    let shown = &rows[..rows.len().min(ROWS_MAX)];
+    let width =
+        |text: fn(&Row) -> String| shown.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
+    let what = |row: &Row| format!("{}: {}", named(&row.head), row.what);
+    let widths =
+        (width(|row| row.head.id.to_string()), width(|row| format!("{}: {}", named(&row.head), row.what)));
+    for row in shown {
+        let (id, what) = (row.head.id.as_str(), what(row));
+        context.out.line(format!("  {id:<0$}  {what:<1$}  {2}", widths.0, widths.1, row.command));
+    }
+    if rows.len() > ROWS_MAX {
+        context.out.line(format!("  and {} more: waypost list --sort attention", rows.len() - ROWS_MAX));
+    }
+}
+
+fn named(head: &PlanSummary) -> String {
+    const TITLE_WIDTH_MAX: usize = 40;
+    let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
+    waypost_text::truncate(&text::one_line(title), TITLE_WIDTH_MAX).into_owned()
+}
+
+/// Returns where a plan stands, if anything is to be said about it.
+fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<Row>> {
+    let (id, counts) = (head.id.clone(), head.counts);
+    let command = |verb: &str| format!("waypost {verb} {id}");
+    let is_open = !head.phase.is_finished();
+    let waits = match head.phase {
+        Phase::Active if head.goals <= TASKS_READ_MAX || head.asking > 0 => {
+            plans.view(&head.id, |plan, _| waiting_in(plan, config))?
+        }
+        Phase::Paused if head.asking > 0 => head.asking as usize,
+        _ => 0,
+    };
+    let (part, what, command) = if head.phase == Phase::AwaitingApproval {
+        (0, "awaits approval".to_owned(), command("approve"))
+    } else if head.is_refused() {
+        (0, "a worker refused to start it; it has to be approved again".to_owned(), command("approve"))
+    } else if waits > 0 {
+        let verb = if waits == 1 { "waits" } else { "wait" };
+        (0, format!("{} {verb} for an answer", count(waits, "task")), command("answer"))
+    } else if counts.failed > 0 {
+        (1, format!("{} failed", count(counts.failed as usize, "task")), command("show"))
+    } else if head.phase == Phase::Failed {
+        (1, "failed".to_owned(), command("show"))
+    } else if counts.in_progress() > 0 {
+        let (running, done, total) = (counts.in_progress(), counts.done, counts.total);
+        (2, format!("{running} in progress, {done} of {total} done"), command("watch"))
+    } else if head.phase == Phase::Paused {
+        (3, "paused".to_owned(), command("resume"))
+    } else if is_open && counts.ready > 0 {
+        (3, format!("{} ready", count(counts.ready as usize, "task")), command("next"))
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(Row { part, head, what, command }))
+}
