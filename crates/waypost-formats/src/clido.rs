@@ -87,7 +87,7 @@ fn read_plans(mut plans: Vec<Map<String, Value>>, from_file: bool) -> Reading {
     let others = if from_file { Vec::new() } else { plans.split_off(plans.len().min(1)) };
     let mut whole = Reading::new(DIALECT);
     for plan in plans {
-        let reading = read_plan(plan, from_file);
+        let reading = read_plan(plan);
         whole.drafts.extend(reading.drafts);
         whole.problems.extend(reading.problems);
         whole.notes.extend(reading.notes);
@@ -188,7 +188,7 @@ fn is_task_list(tasks: &[Value]) -> bool {
     !tasks.is_empty() && tasks.iter().all(is_task)
 }
 
-fn read_plan(plan: Map<String, Value>, from_file: bool) -> Reading {
+fn read_plan(plan: Map<String, Value>) -> Reading {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
@@ -213,12 +213,6 @@ fn read_plan(plan: Map<String, Value>, from_file: bool) -> Reading {
         (true, true) => kept.set("form", "program"),
         (true, false) => kept.set("form", "document"),
         (false, _) => kept.set("form", "flat"),
-    }
-    // clido derives the id of such a file from the goal, so that the same file is always the same plan.
-    if from_file && !wrapped && draft.id.is_none() && kept.text("id").is_none() && !draft.spec.goal.is_empty()
-    {
-        draft.id = derived_id(&draft.spec.goal).parse().ok();
-        kept.set("derived_id", true);
     }
     kept.keep_unknown(fields.finish(&mut problems));
     kept.keep_in(&mut draft.spec.foreign, DIALECT);
@@ -300,8 +294,8 @@ fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut 
     task
 }
 
-/// The id of a plan whose file has none.
-fn derived_id(goal: &str) -> String {
+/// Returns the id that clido gives to a plan whose file has none.
+pub(crate) fn derived_id(goal: &str) -> String {
     format!("plan-{}", short_hash(goal))
 }
 

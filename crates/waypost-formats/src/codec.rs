@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use waypost_core::{DependencyRule, Draft, Status, Task, TaskId};
 
+use crate::derived_id::derive_ids;
 use crate::detect::{sniff, why_unknown};
 use crate::long_numbers::long_numbers;
 use crate::repeated_keys::repeated_keys;
@@ -38,6 +39,10 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
     // The native format says itself what was skipped because of what.
     if dialect != Dialect::Native {
         reading.drafts.iter_mut().for_each(name_causes);
+    }
+    // A text that was not read from a file, such as a model's reply, is a new plan each time.
+    if file_name.is_some() {
+        derive_ids(&mut reading);
     }
     let repeated = repeated_keys(text).into_iter();
     reading

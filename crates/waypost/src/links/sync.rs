@@ -217,8 +217,8 @@ impl One<'_> {
                 let Some(found) = self.read(&text)? else { return Ok(None) };
                 let own = found.draft.id.clone();
                 let said = before.and_then(|before| self.read(&before).ok()?);
-                // The name of a file says less than the id in it.
-                let is_same = own.is_none() || said.as_ref().is_some_and(|said| said.draft.id == own);
+                // The name of a file says less than the id in it, but more than an id that follows from what was edited.
+                let is_same = found.is_id_derived || said.as_ref().is_some_and(|said| said.draft.id == own);
                 let of_own = || own.as_ref().and_then(|id| known.files.get(id)).cloned();
                 let (file, said) = match recorded.filter(|_| is_same) {
                     Some(file) => (Some(file), said),
@@ -302,10 +302,12 @@ impl One<'_> {
             return Ok(None);
         }
         let (dialect, assigned_ids, count) = (reading.dialect, reading.assigned_ids, reading.drafts.len());
+        let is_derived = |id: &PlanId| reading.derived_ids.contains(id);
         let mut drafts = reading.drafts.into_iter();
         match (drafts.next(), drafts.next()) {
             (Some(draft), None) if dialect.can_write() => {
-                Ok(Some(FilePlan { draft, dialect, assigned_ids, text: text.to_owned() }))
+                let is_id_derived = draft.id.as_ref().is_some_and(is_derived);
+                Ok(Some(FilePlan { draft, dialect, assigned_ids, is_id_derived, text: text.to_owned() }))
             }
             (Some(_), None) => {
                 let message = format!("{dialect} can be read but not written");

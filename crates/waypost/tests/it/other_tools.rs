@@ -337,3 +337,42 @@ fn a_long_cycle_is_shortened() {
     assert!(err.contains("tasks depend on each other: t0 → t1 → "), "{err}");
     assert!(err.contains(" → … 489 more … → ") && err.len() < 500, "{err}");
 }
+
+#[test]
+fn the_same_file_without_an_id_is_imported_and_run_once() {
+    let files = [
+        ("l.md", "# T\n\n- [ ] one\n- [ ] two\n"),
+        ("m.md", "---\ntitle: M\n---\n\n## Tasks\n\n- [ ] one\n"),
+        ("n.json", r#"{"format":"waypost/1","title":"N","tasks":[{"id":"t9","description":"d"}]}"#),
+        ("j.json", r#"{"title":"J","steps":["a","b"]}"#),
+        ("c.json", r#"{"goal":"G","tasks":[{"id":"t9","description":"d"}]}"#),
+        (
+            "f.json",
+            r#"{"schema_version":"1.0","id":"../x","title":"F","root_goal_id":"r","goals":{"r":{"id":"r","description":"root","child_ids":["k"]},"k":{"id":"k","description":"kid","parent_id":"r"}}}"#,
+        ),
+    ];
+    for (name, content) in files {
+        let workspace = Workspace::new();
+        configure(
+            &workspace,
+            "default_executor = \"run\"\n[executors.run]\nkind = \"process\"\nshell = true\ncommand = [\"echo $WAYPOST_TASK >> ran\"]\n",
+        );
+        fs::write(workspace.work().join(name), content).unwrap();
+        let run = || does(&workspace, &["run", name, "--yes", "--write-back"]);
+        let plans = || -> usize {
+            let listed: Value = serde_json::from_str(&does(&workspace, &["list", "--json"]).0).unwrap();
+            listed["plans"].as_array().unwrap().len()
+        };
+        let ran = || fs::read_to_string(workspace.work().join("ran")).unwrap().lines().count();
+        does(&workspace, &["import", name]);
+        let (_, said) = does(&workspace, &["import", name]);
+        assert!(said.contains("has not changed since"), "{name}: {said}");
+        run();
+        let once = ran();
+        run();
+        assert_eq!((plans(), ran()), (1, once), "{name}");
+        let (_, said) = does(&workspace, &["import", name]);
+        assert!(said.contains("has not changed since"), "{name}: {said}");
+        assert_eq!(plans(), 1, "{name}");
+    }
+}
