@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use waypost_core::{Complexity, Dependency, Draft, Problem, ProblemLocation, Status, Task, TaskSpec};
 
 use crate::field_reader::{
     Fields, Nameless, PreservedFields, Shown, parse_timestamp, plan_id_text, short_hash, syntax,
-    take_plan_id, task_id,
+    take_plan_id, task_id, without_position,
 };
 use crate::field_writer::{
     Shape, canonical, in_order, losses, own_dependencies, plan_loss, pretty, put_time, task_loss,
@@ -32,7 +33,11 @@ const OPTIONAL: [&str; 6] = ["depends_on", "complexity", "skip", "notes", "statu
 /// Reads a plan file, or a model reply that contains a plan.
 pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unreadable> {
     match find_plans(text) {
-        Ok(plans) => Ok(read_plans(plans, file_name.is_some())),
+        Ok(plans) => {
+            let mut reading = read_plans(plans, file_name.is_some());
+            reading.notes.extend(file_name.and_then(|_| broken_object(text)));
+            Ok(reading)
+        }
         Err(unreadable) => match steps_of_text(text) {
             steps if steps.is_empty() => Err(unreadable),
             steps => Ok(read_steps(steps)),
@@ -86,12 +91,7 @@ fn read_steps(steps: Vec<String>) -> Reading {
 fn read_plans(mut plans: Vec<Map<String, Value>>, from_file: bool) -> Reading {
     let others = if from_file { Vec::new() } else { plans.split_off(plans.len().min(1)) };
     let mut whole = Reading::new(DIALECT);
-    for plan in plans {
-        let reading = read_plan(plan);
-        whole.drafts.extend(reading.drafts);
-        whole.problems.extend(reading.problems);
-        whole.notes.extend(reading.notes);
-    }
+    plans.into_iter().for_each(|plan| whole.append(read_plan(plan)));
     if !others.is_empty() {
         whole.notes.push(format!("plans in the text that were left out: {}", others.len()));
     }
@@ -147,6 +147,25 @@ fn objects_in(text: &str) -> Vec<Map<String, Value>> {
         }
     }
     found
+}
+
+/// Returns a note about the first object in the text that is not valid JSON: a plan may have been cut off there.
+fn broken_object(text: &str) -> Option<String> {
+    let mut at = 0;
+    for _ in 0..BEGINNINGS_MAX {
+        at += text[at..].find('{')?;
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<IgnoredAny>();
+        match values.next()? {
+            Ok(_) => at += values.byte_offset(),
+            Err(error) if text[at + 1..].trim_start().starts_with('"') => {
+                let line = text[..at].matches('\n').count() + 1;
+                let why = without_position(&error);
+                return Some(format!("line {line}: the object there is not valid JSON and was left out ({why})"));
+            }
+            Err(_) => at += 1,
+        }
+    }
+    None
 }
 
 /// Returns where an object may begin: first in fences marked as JSON, then in other fences, then anywhere.

@@ -35,6 +35,17 @@ impl Reading {
         Self { dialect, drafts, problems, notes, inexact: Vec::new(), assigned_ids, derived_ids }
     }
 
+    /// Adds the plans of another text of the same format.
+    pub(crate) fn append(&mut self, other: Self) {
+        let Self { dialect: _, drafts, problems, notes, inexact, assigned_ids, derived_ids } = other;
+        self.drafts.extend(drafts);
+        self.problems.extend(problems);
+        self.notes.extend(notes);
+        self.inexact.extend(inexact);
+        self.assigned_ids.extend(assigned_ids);
+        self.derived_ids.extend(derived_ids);
+    }
+
     /// Tells values that are only inexact apart from problems.
     pub(crate) fn part_inexact(mut self) -> Self {
         let is_inexact = |problem: &Problem| matches!(problem.wrong, ProblemKind::Inexact { .. });

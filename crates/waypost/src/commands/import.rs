@@ -104,6 +104,7 @@ impl Import {
             ));
         }
         let by = context.caller()?;
+        by.may_edit()?;
         let plans = context.plans_to_add_to()?;
         let mut written = Vec::new();
         for mut read in reads {
