@@ -160,7 +160,9 @@ fn broken_object(text: &str) -> Option<String> {
             Err(error) if text[at + 1..].trim_start().starts_with('"') => {
                 let line = text[..at].matches('\n').count() + 1;
                 let why = without_position(&error);
-                return Some(format!("line {line}: the object there is not valid JSON and was left out ({why})"));
+                return Some(format!(
+                    "line {line}: the object there is not valid JSON and was left out ({why})"
+                ));
             }
             Err(_) => at += 1,
         }

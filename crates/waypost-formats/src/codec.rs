@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::value::RawValue;
 use waypost_core::{DependencyRule, Draft, Status, Task, TaskId};
 
 use crate::derived_id::derive_ids;
-use crate::detect::{sniff, why_unknown};
+use crate::detect::{several, sniff, why_unknown};
 use crate::long_numbers::long_numbers;
 use crate::repeated_keys::repeated_keys;
 use crate::{
@@ -48,30 +47,6 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
         reading.notes.extend(long_numbers(text));
     }
     Ok(reading)
-}
-
-/// Returns the objects of a text that consists of several, and their format, if it is the same one whose files hold one object.
-fn several<'a>(
-    text: &'a str,
-    dialect: Option<Dialect>,
-    file_name: Option<&str>,
-) -> Option<(Dialect, Vec<&'a str>)> {
-    if !text.trim_start().starts_with('{') {
-        return None;
-    }
-    let objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let parts: Vec<&str> = objects.map(|object| object.ok().map(RawValue::get)).collect::<Option<_>>()?;
-    let mut found = parts.iter().map(|part| dialect.or_else(|| sniff(part, file_name)));
-    let first = found.next().flatten()?;
-    let is_one_object = match first {
-        Dialect::Native | Dialect::Jaato | Dialect::Frctl | Dialect::Agora => true,
-        Dialect::PlanDocument | Dialect::TaskMaster => true,
-        // Of a model's reply, one plan counts.
-        Dialect::Clido => file_name.is_some(),
-        Dialect::Markdown | Dialect::Checklist | Dialect::Beads | Dialect::Backlog => false,
-        Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => false,
-    };
-    (parts.len() > 1 && is_one_object && found.all(|other| other == Some(first))).then_some((first, parts))
 }
 
 fn read_one(text: &str, dialect: Dialect, file_name: Option<&str>) -> Result<Reading, Unreadable> {

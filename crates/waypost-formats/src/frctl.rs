@@ -26,8 +26,7 @@ use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::Frctl;
 /// Fields of a goal that may be left out. Who is whose child is never left out: `child_ids` say it, too.
-const OPTIONAL: [&str; 6] =
-    ["status", "dependencies", "reasoning", "tokens_used", "graph_node_id", "digest"];
+const OPTIONAL: [&str; 6] = ["status", "dependencies", "reasoning", "tokens_used", "graph_node_id", "digest"];
 
 /// Reads a plan, or an index of plans.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {

@@ -134,7 +134,10 @@ fn a_plan_of_many_tasks_takes_every_form_quickly() {
 #[test]
 fn several_objects_in_a_file_are_several_plans_in_every_format() {
     let plans = [
-        (Dialect::Native, r#"{"format":"waypost/1","id":"ID","title":"t","goal":"g","tasks":[{"id":"a","description":"d"}]}"#),
+        (
+            Dialect::Native,
+            r#"{"format":"waypost/1","id":"ID","title":"t","goal":"g","tasks":[{"id":"a","description":"d"}]}"#,
+        ),
         (Dialect::Clido, r#"{"meta":{"id":"ID","goal":"g"},"tasks":[{"id":"a","description":"d"}]}"#),
         (Dialect::Jaato, r#"{"plan_id":"ID","title":"t","steps":["a"]}"#),
         (
@@ -151,7 +154,8 @@ fn several_objects_in_a_file_are_several_plans_in_every_format() {
         for named in [None, Some(dialect)] {
             let reading = read(&format!("{one}\n{two}\n"), named, Some("x.json")).unwrap();
             assert_eq!((reading.dialect, reading.problems), (dialect, Vec::new()));
-            let ids: Vec<&str> = reading.drafts.iter().map(|draft| draft.id.as_ref().unwrap().as_str()).collect();
+            let ids: Vec<&str> =
+                reading.drafts.iter().map(|draft| draft.id.as_ref().unwrap().as_str()).collect();
             assert_eq!(ids, ["p1", "p2"], "{dialect}");
         }
         // A second plan that was cut off is refused, or at least named.

@@ -214,7 +214,10 @@ const NAMELESS: [(&str, &str); 8] = [
     ("j.json", r#"{"title":"J","steps":["a","b"]}"#),
     ("c.json", r#"{"goal":"G","tasks":[{"id":"t1","description":"d"}]}"#),
     ("w.json", r#"{"meta":{"goal":"W"},"tasks":[{"id":"t1","description":"d"}]}"#),
-    ("a.json", r#"{"id":"no id?","queue":"q","items":[{"id":"a","executor":"x","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#),
+    (
+        "a.json",
+        r#"{"id":"no id?","queue":"q","items":[{"id":"a","executor":"x","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+    ),
     (
         "f.json",
         r#"{"schema_version":"1.0","id":"../x","title":"F","root_goal_id":"r","goals":{"r":{"id":"r","description":"root","child_ids":["k"]},"k":{"id":"k","description":"kid","parent_id":"r"}}}"#,
@@ -283,7 +286,10 @@ fn fields_that_a_foreign_text_leaves_out_stay_as_they_are() {
     );
     before.tasks[0].state.status = Status::Done;
     let texts = [
-        (Dialect::Clido, r#"{"goal":"P","tasks":[{"id":"z","description":"y"},{"id":"a","description":"x"}]}"#),
+        (
+            Dialect::Clido,
+            r#"{"goal":"P","tasks":[{"id":"z","description":"y"},{"id":"a","description":"x"}]}"#,
+        ),
         (Dialect::Jaato, r#"{"plan_id":"p","title":"P","steps":[{"id":"z"},{"id":"a"}]}"#),
         (
             Dialect::Frctl,
@@ -298,7 +304,10 @@ fn fields_that_a_foreign_text_leaves_out_stay_as_they_are() {
     let text = r#"{"goal":"P","tasks":[{"id":"z","description":"y"},{"id":"a","description":"x","notes":"","skip":false,"tools":null}]}"#;
     let (_, tasks) = after(&updated(text, Dialect::Clido, &before), &before);
     let a = &tasks[1].0;
-    assert_eq!((a.notes.as_str(), a.skip, &a.tools, a.complexity), ("", false, &None, Some(Complexity::High)));
+    assert_eq!(
+        (a.notes.as_str(), a.skip, &a.tools, a.complexity),
+        ("", false, &None, Some(Complexity::High))
+    );
 }
 
 #[test]

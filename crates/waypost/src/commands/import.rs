@@ -253,8 +253,7 @@ fn put(
     let own = draft.id.clone();
     let said = id.is_some();
     if let Some(own) = own.as_ref().filter(|_| !said)
-        && let Ok(Some(version)) =
-            plans.with_plan(own, |plan| is_same(plan, &read).then_some(plan.version()))
+        && let Ok(Some(version)) = plans.with_plan(own, |plan| is_same(plan, &read).then_some(plan.version()))
     {
         context.out.say(format!("{from} is already plan {own} and has not changed since"));
         return Ok(json!({
