@@ -94,17 +94,22 @@ pub fn fit_to_plan(
         Baseline::LastText(said) => Some(said),
         Baseline::Format(..) => by_format.as_ref(),
     };
-    if !assigned_ids.is_empty() {
-        settle_ids(draft, assigned_ids, said.unwrap_or(before), before, free_ids);
-    }
+    let without_ids = match assigned_ids.is_empty() {
+        true => HashSet::new(),
+        false => settle_ids(draft, assigned_ids, said.unwrap_or(before), before, free_ids),
+    };
     if let (Baseline::Format(dialect, _), Some(said)) = (baseline, said) {
-        silence::fill(draft, said, dialect);
+        silence::fill(draft, said, dialect, &without_ids);
     }
     let (nothing, none) = (PlanSpec::default(), HashMap::new());
     let said_tasks = said.map_or(none, by_id);
     let (wanted, known) = (&mut draft.spec, &before.spec);
     let said_spec = said.map_or(&nothing, |said| &said.spec);
     keep_unchanged!(wanted, said_spec, known, [title, goal, status, owner, queue, token_budget, body]);
+    // Of a plan without a title, the format has the goal in its place.
+    if known.title.is_empty() && !wanted.title.is_empty() && said_spec.title == known.goal {
+        wanted.goal = std::mem::take(&mut wanted.title);
+    }
     // A text without these does not mean that the plan has none any more.
     for (wanted, known) in [(&mut wanted.title, &known.title), (&mut wanted.owner, &known.owner)] {
         if wanted.is_empty() {
@@ -242,13 +247,14 @@ fn depth_first(draft: &Draft) -> Vec<&TaskId> {
     ordered
 }
 
+/// Gives tasks with an assigned id their ids in the plan. Returns these.
 fn settle_ids(
     draft: &mut Draft,
     assigned_ids: &HashSet<TaskId>,
     said: &Draft,
     before: &Draft,
     free_ids: impl Iterator<Item = TaskId>,
-) {
+) -> HashSet<TaskId> {
     let ids = draft.tasks.iter().map(|task| &task.spec.id);
     let mut kept: HashSet<TaskId> = ids.filter(|id| !assigned_ids.contains(*id)).cloned().collect();
     let mut free_ids = free_ids.filter({
@@ -274,6 +280,7 @@ fn settle_ids(
         }
     }
     rename(draft, &settled, &kept);
+    settled.into_values().collect()
 }
 
 /// Finds which task of the text is which of the plan: the same description first, then an edited one at the same place.

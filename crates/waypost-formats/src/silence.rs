@@ -3,14 +3,25 @@
 //! Does not know the plan, only what the format says about it. In Waypost's own formats (JSON, Markdown, lists) an empty field is left
 //! out, so that leaving one out there removes it.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
-use waypost_core::{Draft, ForeignFields, PlannerNotes, Task};
+use waypost_core::{Draft, ForeignFields, PlannerNotes, Status, Task, TaskId};
 
 use crate::Dialect;
 use crate::preserved_fields::PreservedFields;
 
 /// Fills in what `draft`, which was read as `dialect`, leaves out: it says there what the format says about the plan.
-pub(crate) fn fill(draft: &mut Draft, said: &Draft, dialect: Dialect) {
+/// `without_ids` are the tasks whose ids the text does not have.
+pub(crate) fn fill(draft: &mut Draft, said: &Draft, dialect: Dialect, without_ids: &HashSet<TaskId>) {
+    let said_tasks: HashMap<&TaskId, &Task> = said.tasks.iter().map(|task| (&task.spec.id, task)).collect();
+    // Waypost writes ids. A line without one was written by hand, perhaps long ago: an empty box there does not set back what was
+    // done since.
+    for task in draft.tasks.iter_mut().filter(|task| task.state.status == Status::Pending) {
+        if let Some(said) = said_tasks.get(&task.spec.id).filter(|_| without_ids.contains(&task.spec.id)) {
+            task.state.status = said.state.status;
+        }
+    }
     match dialect {
         Dialect::Clido | Dialect::Jaato | Dialect::Frctl | Dialect::Agora => {}
         Dialect::Native | Dialect::PlanDocument | Dialect::Markdown | Dialect::Checklist => return,
@@ -22,9 +33,8 @@ pub(crate) fn fill(draft: &mut Draft, said: &Draft, dialect: Dialect) {
         draft.spec.title.clone_from(&said.spec.title);
     }
     fill_unknown(&mut draft.spec.foreign, &said.spec.foreign, dialect);
-    let said: std::collections::HashMap<_, _> = said.tasks.iter().map(|task| (&task.spec.id, task)).collect();
     for task in &mut draft.tasks {
-        if let Some(said) = said.get(&task.spec.id) {
+        if let Some(said) = said_tasks.get(&task.spec.id) {
             fill_task(task, said, dialect);
         }
     }

@@ -342,3 +342,62 @@ fn an_edited_lock_changes_one_lock() {
         assert_eq!(tasks[0].1, Status::Done);
     }
 }
+
+#[test]
+fn a_line_that_is_inserted_into_a_list_without_ids_leaves_the_others_as_they_are() {
+    let mut before = plan_of("# T\n\n- [ ] Write it\n- [ ] Test it\n- [ ] Ship it\n", Dialect::Checklist);
+    before.tasks[0].state.status = Status::Done;
+    before.tasks[0].state.result = Some("written".to_owned());
+    before.tasks[1].state.status = Status::Failed;
+    for (at, lines) in [
+        (0, "- [ ] Think\n- [ ] Write it\n- [ ] Test it\n- [ ] Ship it\n"),
+        (1, "- [x] Write it\n- [ ] Think\n- [ ] Test it\n- [ ] Ship it\n"),
+        (3, "- [ ] Write it\n- [!] Test it\n- [ ] Ship it\n- [ ] Think\n"),
+    ] {
+        let update = updated(&format!("# T\n\n{lines}"), Dialect::Checklist, &before);
+        let Command::Replace(draft) = &update.command else { panic!("{update:?}") };
+        let mut draft = draft.clone();
+        let new = draft.tasks.remove(at);
+        assert_eq!((new.spec.description.as_str(), new.state.status), ("Think", Status::Pending), "{lines}");
+        assert_eq!(draft.tasks, before.tasks, "{lines}");
+    }
+    // Another mark counts, and so does an empty box on a line with an id.
+    let update =
+        updated("# T\n\n- [ ] Write it\n- [ ] Test it\n- [x] Ship it\n", Dialect::Checklist, &before);
+    assert_eq!(after(&update, &before).1[2].1, Status::Done);
+    let text = write(&before, Dialect::Checklist, Form::AsRead).unwrap().text.replace("[x]", "[ ]");
+    assert_eq!(after(&updated(&text, Dialect::Checklist, &before), &before).1[0].1, Status::Pending);
+}
+
+#[test]
+fn an_edited_description_of_a_frctl_plan_changes_the_goal_that_it_stands_for() {
+    let before = plan_of(
+        r#"{"meta":{"id":"p","goal":"Make it fast"},"tasks":[{"id":"a","description":"one"},{"id":"b","description":"two"}]}"#,
+        Dialect::Clido,
+    );
+    for form in [Form::Document, Form::Program] {
+        let text = write(&before, Dialect::Frctl, form).unwrap().text;
+        let update = updated(&text.replace("Make it fast", "Make it small"), Dialect::Frctl, &before);
+        let (spec, tasks) = after(&update, &before);
+        assert_eq!(
+            (spec.goal.as_str(), spec.title.as_str(), tasks.len()),
+            ("Make it small", "", 2),
+            "{form:?}:\n{text}"
+        );
+        // One of the two places where a document has it is enough.
+        for replaced in 0..text.matches("Make it fast").count() {
+            let mut parts = text.split("Make it fast");
+            let mut edited = parts.next().unwrap().to_owned();
+            for (at, part) in parts.enumerate() {
+                edited.push_str(if at == replaced { "Make it small" } else { "Make it fast" });
+                edited.push_str(part);
+            }
+            let (spec, _) = after(&updated(&edited, Dialect::Frctl, &before), &before);
+            assert_eq!(
+                (spec.goal.as_str(), spec.title.as_str()),
+                ("Make it small", ""),
+                "{replaced}:\n{edited}"
+            );
+        }
+    }
+}
