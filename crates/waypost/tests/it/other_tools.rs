@@ -54,26 +54,11 @@ fn what_its_author_skips_is_seen_before_the_plan_starts() {
     let (why, _) = does(&workspace, &["why", "plan-skip", "a"]);
     assert!(why.starts_with("a is to be skipped, and waits for:\n  nothing: its author skips it"), "{why}");
     let (why, _) = does(&workspace, &["why", "plan-skip", "b"]);
-    assert!(why.contains("a (to be skipped)"), "{why}");
+    assert_eq!(why, "b is ready: it waits only to be started\n", "what is skipped keeps nothing waiting");
     let (graph, _) = does(&workspace, &["graph", "plan-skip"]);
     assert!(graph.contains("n0[/\"⊘ a: do a\"/]:::skipped"), "{graph}");
     let (tree, _) = does(&workspace, &["graph", "plan-skip", "--format", "ascii"]);
     assert!(tree.contains("[S] a  do a"), "{tree}");
-}
-
-#[test]
-fn a_plan_that_begins_with_a_skip_says_so_and_can_be_claimed() {
-    let workspace = Workspace::new();
-    let tasks = json!([
-        { "id": "a", "description": "do a", "depends_on": [], "skip": true },
-        { "id": "b", "description": "do b", "depends_on": ["a"] },
-    ]);
-    put(&workspace, "p.json", &clido("plan-first", tasks));
-    does(&workspace, &["import", "p.json"]);
-    let (_, said) = does(&workspace, &["next", "plan-first"]);
-    assert!(said.contains("to be skipped once the plan has started: a"), "{said}");
-    let (claimed, _) = does(&workspace, &["next", "plan-first", "--claim"]);
-    assert!(claimed.starts_with("b of plan plan-first"), "{claimed}");
 }
 
 #[test]
@@ -378,5 +363,37 @@ fn the_same_file_without_an_id_is_imported_and_run_once() {
         let (again, said) = does(&imported, &["import", name]);
         assert_eq!(first, again, "{name}");
         assert!(said.contains("has not changed since"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
+    let tasks = json!([
+        { "id": "a", "description": "x", "skip": true, "depends_on": [] },
+        { "id": "b", "description": "y", "depends_on": ["a"] },
+        { "id": "c", "description": "z", "depends_on": ["b"] },
+    ]);
+    let workspace = Workspace::new();
+    for plan in ["one", "two"] {
+        put(&workspace, "p.json", &clido(plan, tasks.clone()));
+        let (_, said) = does(&workspace, &["import", "p.json"]);
+        assert!(said.contains("as plan"), "{said}");
+        assert_eq!(does(&workspace, &["next", plan]).0, "b  y\n");
+        assert_eq!(does(&workspace, &["why", plan, "b"]).0, "b is ready: it waits only to be started\n");
+        let (why, _) = does(&workspace, &["why", plan, "c"]);
+        assert!(why.contains("c is blocked, and waits for:\n  b ("), "{why}");
+        let (shown, _) = does(&workspace, &["show", plan]);
+        assert!(shown.contains("○ ready     b  y"), "{shown}");
+        let rows: Value = serde_json::from_str(&does(&workspace, &["show", plan, "--json"]).0).unwrap();
+        assert_eq!(rows["tasks"][1]["standing"], "ready", "{rows}");
+        let (dry, _) = does(&workspace, &["run", plan, "--dry-run"]);
+        assert!(dry.contains("batch 1\n  b  "), "{dry}");
+    }
+    does(&workspace, &["next", "one", "--claim"]);
+    does(&workspace, &["start", "two", "b"]);
+    for plan in ["one", "two"] {
+        let rows: Value = serde_json::from_str(&does(&workspace, &["show", plan, "--json"]).0).unwrap();
+        let standing = |at: usize| rows["tasks"][at]["standing"].as_str().unwrap();
+        assert_eq!([standing(0), standing(1), standing(2)], ["skipped", "running", "blocked"], "{plan}");
     }
 }
