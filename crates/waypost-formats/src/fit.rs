@@ -107,7 +107,8 @@ pub fn fit_to_plan(
     let said_spec = said.map_or(&nothing, |said| &said.spec);
     keep_unchanged!(wanted, said_spec, known, [title, goal, status, owner, queue, token_budget, body]);
     // Of a plan without a title, the format has the goal in its place.
-    if known.title.is_empty() && !wanted.title.is_empty() && said_spec.title == known.goal {
+    let has_goal_as_title = known.title.is_empty() && !known.goal.is_empty() && said_spec.title == known.goal;
+    if has_goal_as_title && !wanted.title.is_empty() {
         wanted.goal = std::mem::take(&mut wanted.title);
     }
     // A text without these does not mean that the plan has none any more.

@@ -361,6 +361,10 @@ fn a_line_that_is_inserted_into_a_list_without_ids_leaves_the_others_as_they_are
         assert_eq!((new.spec.description.as_str(), new.state.status), ("Think", Status::Pending), "{lines}");
         assert_eq!(draft.tasks, before.tasks, "{lines}");
     }
+    // A title for a plan that has neither a title nor a goal is a title.
+    let plain = plan_of("- [ ] Write it\n", Dialect::Checklist);
+    let (spec, _) = after(&updated("# New\n\n- [ ] Write it\n", Dialect::Checklist, &plain), &plain);
+    assert_eq!((spec.title.as_str(), spec.goal.as_str()), ("New", ""));
     // Another mark counts, and so does an empty box on a line with an id.
     let update =
         updated("# T\n\n- [ ] Write it\n- [ ] Test it\n- [x] Ship it\n", Dialect::Checklist, &before);

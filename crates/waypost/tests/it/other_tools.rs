@@ -397,3 +397,42 @@ fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
         assert_eq!([standing(0), standing(1), standing(2)], ["skipped", "running", "blocked"], "{plan}");
     }
 }
+
+#[test]
+fn an_update_removes_nothing_without_naming_it() {
+    let workspace = Workspace::new();
+    let task = json!({ "id": "a", "description": "x", "notes": "N", "tools": ["Read"], "complexity": "high", "skip": true, "x": 1 });
+    let plan = json!({ "format": "waypost/1", "id": "q", "title": "P", "goal": "P", "tasks": [task] });
+    put(&workspace, "n.json", &plan);
+    does(&workspace, &["import", "n.json"]);
+    let stored = || does(&workspace, &["export", "q", "--format", "native"]).0;
+    let before = stored();
+    // A file of another program that leaves something out says nothing about it.
+    put(&workspace, "c.json", &json!({ "goal": "P", "tasks": [{ "id": "a", "description": "x" }] }));
+    let (_, said) = does(&workspace, &["update", "q", "--from-file", "c.json", "--format", "clido"]);
+    assert!(!said.contains("removed"), "{said}");
+    assert_eq!(stored(), before);
+    // Waypost leaves out what is empty, so leaving it out removes it.
+    let mut shorter = plan.clone();
+    shorter["tasks"] = json!([{ "id": "a", "description": "x", "complexity": "high" }]);
+    put(&workspace, "n.json", &shorter);
+    let (_, said) = does(&workspace, &["update", "q", "--from-file", "n.json"]);
+    assert!(said.contains("removed: notes of a, tools of a, skip of a, foreign of a"), "{said}");
+}
+
+#[test]
+fn an_edited_lock_leaves_the_result_of_a_task_alone() {
+    let workspace = Workspace::new();
+    let locks = json!(["l1", { "key": "l2", "mode": "shared" }]);
+    let task = json!({ "id": "a", "description": "x", "locks": locks, "status": "done" });
+    put(&workspace, "n.json", &json!({ "format": "waypost/1", "id": "p", "title": "P", "tasks": [task] }));
+    does(&workspace, &["import", "n.json"]);
+    let (run, _) = does(&workspace, &["export", "p", "--format", "agora", "--form", "program"]);
+    fs::write(workspace.work().join("a.json"), run.replace("\"l1\"", "\"l9\"")).unwrap();
+    does(&workspace, &["update", "p", "--from-file", "a.json"]);
+    let stored: Value =
+        serde_json::from_str(&does(&workspace, &["export", "p", "--format", "native"]).0).unwrap();
+    let stored = &stored["tasks"][0];
+    assert_eq!(stored["locks"], json!(["l9", { "key": "l2", "mode": "shared" }]));
+    assert_eq!(stored["state"]["status"], "done", "{stored}");
+}

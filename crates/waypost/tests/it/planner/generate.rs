@@ -159,6 +159,26 @@ fn a_dry_run_saves_nothing_and_the_same_command_saves_what_was_shown() {
 }
 
 #[test]
+fn a_new_plan_is_opened_in_the_editor_unless_that_is_declined() {
+    let stage = Stage::playing([say(three()), say(three()), say(three())]);
+    let (editor, log) = (stage.workspace.root.join("editor"), stage.workspace.root.join("opened"));
+    fs::write(&editor, format!("#!/bin/sh\ncat \"$1\" >> {}\n", log.display())).unwrap();
+    fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let opened = |words: &[&str]| {
+        let mut command = stage.command(words);
+        command.env("EDITOR", &editor).env("VISUAL", &editor).env("WAYPOST_INJECTED_TERMINAL", "yes");
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        fs::read_to_string(&log).unwrap_or_default()
+    };
+    for declined in ["--no-edit", "--plan-no-edit"] {
+        assert_eq!(opened(&["plan", GOAL, declined]), "", "{declined}");
+    }
+    let plan = opened(&["plan", "Another goal"]);
+    assert!(plan.contains("Another goal") && plan.contains("## Tasks"), "{plan}");
+}
+
+#[test]
 fn two_plans_for_one_goal_are_two_plans() {
     let stage = Stage::playing([say(three()), say(three())]);
     let first = stage.does(&["plan", GOAL]);
