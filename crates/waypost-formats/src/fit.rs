@@ -99,7 +99,7 @@ pub fn fit_to_plan(
         false => settle_ids(draft, assigned_ids, said.unwrap_or(before), before, free_ids),
     };
     if let (Baseline::Format(dialect, _), Some(said)) = (baseline, said) {
-        silence::fill(draft, said, dialect, &without_ids);
+        silence::fill(draft, (said, before), dialect, &without_ids);
     }
     let (nothing, none) = (PlanSpec::default(), HashMap::new());
     let said_tasks = said.map_or(none, by_id);

@@ -13,7 +13,12 @@ use crate::preserved_fields::PreservedFields;
 
 /// Fills in what `draft`, which was read as `dialect`, leaves out: it says there what the format says about the plan.
 /// `without_ids` are the tasks whose ids the text does not have.
-pub(crate) fn fill(draft: &mut Draft, said: &Draft, dialect: Dialect, without_ids: &HashSet<TaskId>) {
+pub(crate) fn fill(
+    draft: &mut Draft,
+    (said, before): (&Draft, &Draft),
+    dialect: Dialect,
+    without_ids: &HashSet<TaskId>,
+) {
     let said_tasks: HashMap<&TaskId, &Task> = said.tasks.iter().map(|task| (&task.spec.id, task)).collect();
     // Waypost writes ids. A line without one was written by hand, perhaps long ago: an empty box there does not set back what was
     // done since.
@@ -28,8 +33,11 @@ pub(crate) fn fill(draft: &mut Draft, said: &Draft, dialect: Dialect, without_id
         Dialect::TaskMaster | Dialect::Beads | Dialect::Backlog => return,
         Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => return,
     }
-    let kept = PreservedFields::of(&draft.spec.foreign, dialect);
-    if kept.was_absent("description") {
+    // Without a description, the words of the root stand for it. They are the title only if they were.
+    let is_absent =
+        |draft: &Draft| PreservedFields::of(&draft.spec.foreign, dialect).was_absent("description");
+    let is_title = is_absent(said) && said.spec.title == before.spec.title;
+    if is_absent(draft) && !is_title {
         draft.spec.title.clone_from(&said.spec.title);
     }
     fill_unknown(&mut draft.spec.foreign, &said.spec.foreign, dialect);

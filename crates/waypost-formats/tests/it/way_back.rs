@@ -405,3 +405,17 @@ fn an_edited_description_of_a_frctl_plan_changes_the_goal_that_it_stands_for() {
         }
     }
 }
+
+#[test]
+fn the_words_of_a_root_are_the_title_only_of_a_plan_that_has_no_other() {
+    let text =
+        r#"{"id":"p","root_goal_id":"r","goals":{"r":{"id":"r","description":"Old words","child_ids":[]}}}"#;
+    let mut before = plan_of(text, Dialect::Frctl);
+    assert_eq!(before.spec.title, "Old words");
+    for (title, expected) in [("Old words", "New words"), ("Another title", "Another title")] {
+        before.spec.title = title.to_owned();
+        let update = updated(&text.replace("Old", "New"), Dialect::Frctl, &before);
+        let (spec, tasks) = after(&update, &before);
+        assert_eq!((spec.title.as_str(), tasks[0].0.description.as_str()), (expected, "New words"));
+    }
+}
