@@ -53,6 +53,9 @@ pub(crate) fn several<'a>(
     }
     let objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let parts: Vec<&str> = objects.map(|object| object.ok().map(RawValue::get)).collect::<Option<_>>()?;
+    if parts.len() < 2 {
+        return None;
+    }
     let mut found = parts.iter().map(|part| dialect.or_else(|| sniff(part, file_name)));
     let first = found.next().flatten()?;
     let is_one_object = match first {
@@ -63,7 +66,7 @@ pub(crate) fn several<'a>(
         Dialect::Markdown | Dialect::Checklist | Dialect::Beads | Dialect::Backlog => false,
         Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => false,
     };
-    (parts.len() > 1 && is_one_object && found.all(|other| other == Some(first))).then_some((first, parts))
+    (is_one_object && found.all(|other| other == Some(first))).then_some((first, parts))
 }
 
 fn of_object(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]) -> Option<Dialect> {
