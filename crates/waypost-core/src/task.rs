@@ -415,18 +415,22 @@ impl TaskSpec {
         }
     }
 
-    /// Whether results for `self` still count for `other`: same description, parent and machine work.
+    /// Whether results for `self` still count for `other`: same description, parent and machine work. Locks only say what must not
+    /// run at the same time.
     pub fn same_work_as(&self, other: &Self) -> bool {
-        self.description == other.description && self.runs_the_same_as(other) && self.parent == other.parent
+        self.description == other.description && self.parent == other.parent && self.has_same_result_as(other)
     }
 
     /// Whether machines would do the same for both: same work, check, and conditions for the start.
     pub fn runs_the_same_as(&self, other: &Self) -> bool {
+        self.has_same_result_as(other) && self.locks == other.locks
+    }
+
+    fn has_same_result_as(&self, other: &Self) -> bool {
         self.work == other.work
             && self.check == other.check
             && self.when == other.when
             && self.skip == other.skip
-            && self.locks == other.locks
             && same_set(&self.depends_on, &other.depends_on)
     }
 

@@ -1,9 +1,8 @@
 //! Turns a text into a command on an existing plan: a new body, or new tasks. Does not decide whether that is allowed.
 
-use waypost_core::{Command, Draft, PlanChanges, Problem, Task, TaskId, validate};
+use waypost_core::{Command, Draft, PlanChanges, PlanId, Problem, Task, TaskId, validate};
 
-use crate::fit::{fit_to_plan, written_and_read};
-use crate::preserved_fields::PreservedFields;
+use crate::fit::{Baseline, fit_to_plan};
 use crate::{Dialect, Unreadable, read, sniff};
 
 /// The effect of a text on a plan.
@@ -60,13 +59,10 @@ pub fn update(
         return Ok(body(text));
     }
     let mut reading = read(text, found, file_name)?;
-    let is_derived =
-        |draft: &Draft| PreservedFields::of(&draft.spec.foreign, reading.dialect).get("derived_id").is_some();
-    let has_derived_id = reading.drafts.first().is_some_and(is_derived);
     if let [draft] = reading.drafts.as_mut_slice() {
         let has_prose = !draft.spec.body.trim().is_empty();
-        let said = written_and_read(before, draft, reading.dialect, file_name);
-        fit_to_plan(draft, &reading.assigned_ids, said.as_ref(), before, free_ids);
+        let baseline = Baseline::Format(reading.dialect, file_name);
+        fit_to_plan(draft, &reading.assigned_ids, baseline, before, free_ids);
         let is_known = |task: &Task| before.tasks.iter().any(|known| known.spec.id == task.spec.id);
         if is_unnamed_list && !draft.tasks.iter().any(is_known) {
             // A text with boxes in it, and not the plan's tasks.
@@ -85,7 +81,8 @@ pub fn update(
     let (dialect, count) = (reading.dialect, reading.drafts.len());
     let mut drafts = reading.drafts.into_iter();
     let (Some(draft), None) = (drafts.next(), drafts.next()) else { return Err(NoUpdate::NotOne(count)) };
-    if let Some(id) = draft.id.as_ref().filter(|id| !has_derived_id && before.id.as_ref() != Some(id)) {
+    let is_other = |id: &&PlanId| before.id.as_ref() != Some(*id) && !reading.derived_ids.contains(*id);
+    if let Some(id) = draft.id.as_ref().filter(is_other) {
         notes.push(format!("{name} is of plan {id}; it was written into this one"));
     }
     let command = if dialect == Dialect::PlanDocument {

@@ -10,6 +10,7 @@ use waypost_core::{
     Timestamp,
 };
 
+use crate::derived_id::derive_ids;
 use crate::field_reader::PreservedFields;
 use crate::front_matter::{self, Entry, FrontMatter, Value};
 use crate::task_master::priority_of;
@@ -59,6 +60,7 @@ pub fn read_many(files: &[(String, String)]) -> Reading {
     draft.tasks = found.into_iter().map(|file| file.task).collect();
     meet(&mut draft);
     reading.drafts.push(draft);
+    derive_ids(&mut reading);
     reading
 }
 

@@ -47,12 +47,11 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
         }
     }
     Ok(Reading {
-        inexact: Vec::new(),
-        dialect: DIALECT,
         drafts: vec![draft],
         problems: found.problems,
         notes,
         assigned_ids: found.assigned_ids,
+        ..Reading::new(DIALECT)
     })
 }
 

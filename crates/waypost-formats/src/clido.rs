@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use waypost_core::{Complexity, Dependency, Draft, Problem, ProblemLocation, Status, Task, TaskSpec};
 
 use crate::field_reader::{
     Fields, Nameless, PreservedFields, Shown, parse_timestamp, plan_id_text, short_hash, syntax,
-    take_plan_id, task_id,
+    take_plan_id, task_id, without_position,
 };
 use crate::field_writer::{
     Shape, canonical, in_order, losses, own_dependencies, plan_loss, pretty, put_time, task_loss,
@@ -32,7 +33,11 @@ const OPTIONAL: [&str; 6] = ["depends_on", "complexity", "skip", "notes", "statu
 /// Reads a plan file, or a model reply that contains a plan.
 pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unreadable> {
     match find_plans(text) {
-        Ok(plans) => Ok(read_plans(plans, file_name.is_some())),
+        Ok(plans) => {
+            let mut reading = read_plans(plans, file_name.is_some());
+            reading.notes.extend(file_name.and_then(|_| broken_object(text)));
+            Ok(reading)
+        }
         Err(unreadable) => match steps_of_text(text) {
             steps if steps.is_empty() => Err(unreadable),
             steps => Ok(read_steps(steps)),
@@ -86,12 +91,7 @@ fn read_steps(steps: Vec<String>) -> Reading {
 fn read_plans(mut plans: Vec<Map<String, Value>>, from_file: bool) -> Reading {
     let others = if from_file { Vec::new() } else { plans.split_off(plans.len().min(1)) };
     let mut whole = Reading::new(DIALECT);
-    for plan in plans {
-        let reading = read_plan(plan, from_file);
-        whole.drafts.extend(reading.drafts);
-        whole.problems.extend(reading.problems);
-        whole.notes.extend(reading.notes);
-    }
+    plans.into_iter().for_each(|plan| whole.append(read_plan(plan)));
     if !others.is_empty() {
         whole.notes.push(format!("plans in the text that were left out: {}", others.len()));
     }
@@ -149,6 +149,27 @@ fn objects_in(text: &str) -> Vec<Map<String, Value>> {
     found
 }
 
+/// Returns a note about the first object in the text that is not valid JSON: a plan may have been cut off there.
+fn broken_object(text: &str) -> Option<String> {
+    let mut at = 0;
+    for _ in 0..BEGINNINGS_MAX {
+        at += text[at..].find('{')?;
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<IgnoredAny>();
+        match values.next()? {
+            Ok(_) => at += values.byte_offset(),
+            Err(error) if text[at + 1..].trim_start().starts_with('"') => {
+                let line = text[..at].matches('\n').count() + 1;
+                let why = without_position(&error);
+                return Some(format!(
+                    "line {line}: the object there is not valid JSON and was left out ({why})"
+                ));
+            }
+            Err(_) => at += 1,
+        }
+    }
+    None
+}
+
 /// Returns where an object may begin: first in fences marked as JSON, then in other fences, then anywhere.
 fn beginnings(text: &str) -> Vec<usize> {
     let mut marked = Vec::new();
@@ -188,7 +209,7 @@ fn is_task_list(tasks: &[Value]) -> bool {
     !tasks.is_empty() && tasks.iter().all(is_task)
 }
 
-fn read_plan(plan: Map<String, Value>, from_file: bool) -> Reading {
+fn read_plan(plan: Map<String, Value>) -> Reading {
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     let mut draft = Draft::new("");
     let mut kept = PreservedFields::default();
@@ -213,12 +234,6 @@ fn read_plan(plan: Map<String, Value>, from_file: bool) -> Reading {
         (true, true) => kept.set("form", "program"),
         (true, false) => kept.set("form", "document"),
         (false, _) => kept.set("form", "flat"),
-    }
-    // clido derives the id of such a file from the goal, so that the same file is always the same plan.
-    if from_file && !wrapped && draft.id.is_none() && kept.text("id").is_none() && !draft.spec.goal.is_empty()
-    {
-        draft.id = derived_id(&draft.spec.goal).parse().ok();
-        kept.set("derived_id", true);
     }
     kept.keep_unknown(fields.finish(&mut problems));
     kept.keep_in(&mut draft.spec.foreign, DIALECT);
@@ -300,8 +315,8 @@ fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut 
     task
 }
 
-/// The id of a plan whose file has none.
-fn derived_id(goal: &str) -> String {
+/// Returns the id that clido gives to a plan whose file has none.
+pub(crate) fn derived_id(goal: &str) -> String {
     format!("plan-{}", short_hash(goal))
 }
 

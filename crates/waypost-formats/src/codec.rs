@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use waypost_core::{DependencyRule, Draft, Status, Task, TaskId};
 
-use crate::detect::{sniff, why_unknown};
+use crate::derived_id::derive_ids;
+use crate::detect::{several, sniff, why_unknown};
 use crate::long_numbers::long_numbers;
 use crate::repeated_keys::repeated_keys;
 use crate::{
@@ -12,13 +13,44 @@ use crate::{
     graphml, jaato, markdown, mermaid, native, plan_document, svg, task_master,
 };
 
-/// Reads `text` as `dialect`, or in the detected format.
+/// Reads `text` as `dialect`, or in the detected format. Several objects one after the other are several plans.
 pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Result<Reading, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Some(dialect) = dialect.or_else(|| sniff(text, file_name)) else {
-        return Err(why_unknown(text));
+    let (mut reading, parts) = match several(text, dialect, file_name) {
+        Some((dialect, parts)) => {
+            let mut whole = Reading::new(dialect);
+            for part in &parts {
+                whole.append(read_one(part, dialect, file_name)?);
+            }
+            (whole, parts)
+        }
+        None => {
+            let Some(dialect) = dialect.or_else(|| sniff(text, file_name)) else {
+                return Err(why_unknown(text));
+            };
+            (read_one(text, dialect, file_name)?, vec![text])
+        }
     };
-    let mut reading = match dialect {
+    // The native format says itself what was skipped because of what.
+    if reading.dialect != Dialect::Native {
+        reading.drafts.iter_mut().for_each(name_causes);
+    }
+    // A text that was not read from a file, such as a model's reply, is a new plan each time.
+    if file_name.is_some() {
+        derive_ids(&mut reading);
+    }
+    let repeated = parts.into_iter().flat_map(repeated_keys);
+    reading
+        .notes
+        .extend(repeated.map(|key| format!("the key {key} is there more than once; one of them counts")));
+    if text.trim_start().starts_with(['{', '[']) {
+        reading.notes.extend(long_numbers(text));
+    }
+    Ok(reading)
+}
+
+fn read_one(text: &str, dialect: Dialect, file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    let reading = match dialect {
         Dialect::Native => native::read(text, file_name),
         Dialect::Clido => clido::read(text, file_name),
         Dialect::Jaato => jaato::read(text, file_name),
@@ -33,20 +65,8 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
         Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => {
             Err(Unreadable::WriteOnly(dialect))
         }
-    }?
-    .part_inexact();
-    // The native format says itself what was skipped because of what.
-    if dialect != Dialect::Native {
-        reading.drafts.iter_mut().for_each(name_causes);
-    }
-    let repeated = repeated_keys(text).into_iter();
-    reading
-        .notes
-        .extend(repeated.map(|key| format!("the key {key} is there more than once; one of them counts")));
-    if text.trim_start().starts_with(['{', '[']) {
-        reading.notes.extend(long_numbers(text));
-    }
-    Ok(reading)
+    }?;
+    Ok(reading.part_inexact())
 }
 
 /// Names the task because of which others were skipped. Other formats say only that they were, and that is not their author's

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
-use waypost_core::{Draft, Problem, ProblemKind, TaskId};
+use waypost_core::{Draft, PlanId, Problem, ProblemKind, TaskId};
 
 use crate::Dialect;
 
@@ -24,12 +24,26 @@ pub struct Reading {
     /// Ids that the reader assigned to tasks without one. In an existing plan they may belong to other tasks: see
     /// [`crate::fit_to_plan`].
     pub assigned_ids: HashSet<TaskId>,
+    /// Ids of plans whose file names none. They follow from the content, so they do not say that a text is of another plan.
+    pub derived_ids: HashSet<PlanId>,
 }
 
 impl Reading {
     pub(crate) fn new(dialect: Dialect) -> Self {
         let (drafts, problems, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { dialect, drafts, problems, notes, inexact: Vec::new(), assigned_ids: HashSet::new() }
+        let (assigned_ids, derived_ids) = (HashSet::new(), HashSet::new());
+        Self { dialect, drafts, problems, notes, inexact: Vec::new(), assigned_ids, derived_ids }
+    }
+
+    /// Adds the plans of another text of the same format.
+    pub(crate) fn append(&mut self, other: Self) {
+        let Self { dialect: _, drafts, problems, notes, inexact, assigned_ids, derived_ids } = other;
+        self.drafts.extend(drafts);
+        self.problems.extend(problems);
+        self.notes.extend(notes);
+        self.inexact.extend(inexact);
+        self.assigned_ids.extend(assigned_ids);
+        self.derived_ids.extend(derived_ids);
     }
 
     /// Tells values that are only inexact apart from problems.

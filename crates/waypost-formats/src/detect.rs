@@ -21,6 +21,9 @@ pub fn sniff(text: &str, file_name: Option<&str>) -> Option<Dialect> {
     {
         return of_object(text, file_name, &fields);
     }
+    if let Some((dialect, _)) = several(text, None, file_name) {
+        return Some(dialect);
+    }
     let has_front_matter = front_matter::split(text).is_some();
     if beads::looks_like(text, file_name) {
         Some(Dialect::Beads)
@@ -37,6 +40,33 @@ pub fn sniff(text: &str, file_name: Option<&str>) -> Option<Dialect> {
     } else {
         None
     }
+}
+
+/// Returns the objects of a text that consists of several, and their format, if it is the same one whose files hold one object.
+pub(crate) fn several<'a>(
+    text: &'a str,
+    dialect: Option<Dialect>,
+    file_name: Option<&str>,
+) -> Option<(Dialect, Vec<&'a str>)> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let parts: Vec<&str> = objects.map(|object| object.ok().map(RawValue::get)).collect::<Option<_>>()?;
+    if parts.len() < 2 {
+        return None;
+    }
+    let mut found = parts.iter().map(|part| dialect.or_else(|| sniff(part, file_name)));
+    let first = found.next().flatten()?;
+    let is_one_object = match first {
+        Dialect::Native | Dialect::Jaato | Dialect::Frctl | Dialect::Agora => true,
+        Dialect::PlanDocument | Dialect::TaskMaster => true,
+        // Of a model's reply, one plan counts.
+        Dialect::Clido => file_name.is_some(),
+        Dialect::Markdown | Dialect::Checklist | Dialect::Beads | Dialect::Backlog => false,
+        Dialect::Mermaid | Dialect::Dot | Dialect::Graphml | Dialect::Svg => false,
+    };
+    (is_one_object && found.all(|other| other == Some(first))).then_some((first, parts))
 }
 
 fn of_object(text: &str, file_name: Option<&str>, fields: &[(String, &RawValue)]) -> Option<Dialect> {

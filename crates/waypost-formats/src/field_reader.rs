@@ -379,7 +379,7 @@ pub(crate) fn take_plan_id(
         Err(bad) => {
             if !text.is_empty() {
                 notes.push(format!(
-                    "the plan's id {text:?} cannot be used here ({bad}); the plan gets a new one"
+                    "the plan's id {text:?} cannot be used here ({bad}); the plan gets another one"
                 ));
             }
             kept.set("id", text);

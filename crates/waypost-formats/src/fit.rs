@@ -8,7 +8,7 @@ use waypost_core::{Dependency, Draft, ForeignFields, PlanSpec, Task, TaskId, Tas
 use waypost_text::truncate_bytes;
 
 use crate::preserved_fields::PreservedFields;
-use crate::{Dialect, Form, read, write};
+use crate::{Dialect, Form, read, silence, write};
 
 /// The share of two descriptions that must agree for one to count as an edit of the other.
 const SIMILAR_MIN: f64 = 0.6;
@@ -26,6 +26,15 @@ macro_rules! keep_unchanged {
     };
 }
 
+/// What a text is compared with to find its author's edits.
+#[derive(Clone, Copy, Debug)]
+pub enum Baseline<'a> {
+    /// What the same text said before it was edited. What it no longer says was removed.
+    LastText(&'a Draft),
+    /// What a text of this format says about the plan. What the author left out stays as it is.
+    Format(Dialect, Option<&'a str>),
+}
+
 /// Returns what a text of the kind of `like`, which was read as `dialect`, says about a plan: the plan written and read again,
 /// with the plan's own task ids. `None` for a format that cannot be written.
 pub fn written_and_read(
@@ -35,14 +44,16 @@ pub fn written_and_read(
     file_name: Option<&str>,
 ) -> Option<Draft> {
     let mut kept = PreservedFields::of(&before.spec.foreign, dialect);
+    // A Markdown text for people leaves out the data of machines.
+    let form = if dialect == Dialect::Markdown && !has_foreign(like) { Form::Document } else { Form::AsRead };
     let text = match PreservedFields::of(&like.spec.foreign, dialect).text("form") {
-        Some(form) if kept.text("form") != Some(form) => {
-            kept.set("form", form);
+        Some(read_form) if kept.text("form") != Some(read_form) => {
+            kept.set("form", read_form);
             let mut in_form = before.clone();
             kept.keep_in(&mut in_form.spec.foreign, dialect);
-            write(&in_form, dialect, Form::AsRead)
+            write(&in_form, dialect, form)
         }
-        Some(_) | None => write(before, dialect, Form::AsRead),
+        Some(_) | None => write(before, dialect, form),
     };
     let text = text.ok()?.text;
     let mut reading = read(&text, Some(dialect), file_name).ok()?;
@@ -58,24 +69,48 @@ pub fn written_and_read(
     Some(said)
 }
 
-/// Fits a draft to the plan `before`. `said` is what the text said before it was edited, or [`written_and_read`]; without it, empty fields
-/// count as not said. A task with an assigned id takes the id of the task that it was, so that applying the same text again
-/// changes nothing; otherwise it gets the next of `free_ids`.
+/// Whether a draft has fields of other formats.
+fn has_foreign(draft: &Draft) -> bool {
+    let own = Dialect::Markdown.name();
+    draft.spec.foreign.0.keys().any(|format| format != own)
+        || draft.tasks.iter().any(|task| !task.spec.foreign.is_empty())
+}
+
+/// Fits a draft to the plan `before`: what does not differ from the baseline stays as it is in the plan. Of a format that cannot be
+/// written, empty fields count as not said. A task with an assigned id takes the id of the task that it was, so that applying the
+/// same text again changes nothing; otherwise it gets the next of `free_ids`.
 pub fn fit_to_plan(
     draft: &mut Draft,
     assigned_ids: &HashSet<TaskId>,
-    said: Option<&Draft>,
+    baseline: Baseline<'_>,
     before: &Draft,
     free_ids: impl Iterator<Item = TaskId>,
 ) {
-    if !assigned_ids.is_empty() {
-        settle_ids(draft, assigned_ids, said.unwrap_or(before), before, free_ids);
+    let by_format = match baseline {
+        Baseline::LastText(_) => None,
+        Baseline::Format(dialect, file_name) => written_and_read(before, draft, dialect, file_name),
+    };
+    let said = match baseline {
+        Baseline::LastText(said) => Some(said),
+        Baseline::Format(..) => by_format.as_ref(),
+    };
+    let without_ids = match assigned_ids.is_empty() {
+        true => HashSet::new(),
+        false => settle_ids(draft, assigned_ids, said.unwrap_or(before), before, free_ids),
+    };
+    if let (Baseline::Format(dialect, _), Some(said)) = (baseline, said) {
+        silence::fill(draft, (said, before), dialect, &without_ids);
     }
     let (nothing, none) = (PlanSpec::default(), HashMap::new());
     let said_tasks = said.map_or(none, by_id);
     let (wanted, known) = (&mut draft.spec, &before.spec);
     let said_spec = said.map_or(&nothing, |said| &said.spec);
     keep_unchanged!(wanted, said_spec, known, [title, goal, status, owner, queue, token_budget, body]);
+    // Of a plan without a title, the format has the goal in its place.
+    let has_goal_as_title = known.title.is_empty() && !known.goal.is_empty() && said_spec.title == known.goal;
+    if has_goal_as_title && !wanted.title.is_empty() {
+        wanted.goal = std::mem::take(&mut wanted.title);
+    }
     // A text without these does not mean that the plan has none any more.
     for (wanted, known) in [(&mut wanted.title, &known.title), (&mut wanted.owner, &known.owner)] {
         if wanted.is_empty() {
@@ -134,6 +169,11 @@ fn keep_unsaid(task: &mut Task, said: &Task, known: &Task) {
         [description, parent, when, complexity, notes, tools, skip, locks, work, check]
     );
     keep_unchanged!(wanted, old, before, [retry, timeout_seconds, priority, provides, thinking]);
+    // A format without shared locks names them all the same.
+    for lock in wanted.locks.iter_mut().filter(|lock| old.locks.contains(lock)) {
+        let same = before.locks.iter().find(|same| same.key == lock.key);
+        lock.mode = same.map_or(lock.mode, |same| same.mode);
+    }
     let is_unsaid = |on: &&Dependency| !old.depends_on.contains(on) && !wanted.depends_on.contains(on);
     let unsaid: Vec<Dependency> = before.depends_on.iter().filter(is_unsaid).cloned().collect();
     if wanted.depends_on == old.depends_on {
@@ -208,13 +248,14 @@ fn depth_first(draft: &Draft) -> Vec<&TaskId> {
     ordered
 }
 
+/// Gives tasks with an assigned id their ids in the plan. Returns these.
 fn settle_ids(
     draft: &mut Draft,
     assigned_ids: &HashSet<TaskId>,
     said: &Draft,
     before: &Draft,
     free_ids: impl Iterator<Item = TaskId>,
-) {
+) -> HashSet<TaskId> {
     let ids = draft.tasks.iter().map(|task| &task.spec.id);
     let mut kept: HashSet<TaskId> = ids.filter(|id| !assigned_ids.contains(*id)).cloned().collect();
     let mut free_ids = free_ids.filter({
@@ -240,6 +281,7 @@ fn settle_ids(
         }
     }
     rename(draft, &settled, &kept);
+    settled.into_values().collect()
 }
 
 /// Finds which task of the text is which of the plan: the same description first, then an edited one at the same place.

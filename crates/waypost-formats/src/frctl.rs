@@ -25,6 +25,8 @@ use crate::field_writer::{canonical, python};
 use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::Frctl;
+/// Fields of a goal that may be left out. Who is whose child is never left out: `child_ids` say it, too.
+const OPTIONAL: [&str; 6] = ["status", "dependencies", "reasoning", "tokens_used", "graph_node_id", "digest"];
 
 /// Reads a plan, or an index of plans.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
@@ -168,6 +170,7 @@ fn read_goal(
         kept.set("key", key);
     }
     let id = task_id(Some(id), index, &mut fields, nameless, "id");
+    kept.keep_absent(OPTIONAL.into_iter().filter(|name| !fields.has(name)).collect());
     let mut task = Task::new(TaskSpec::new(id, fields.text_needed("description").unwrap_or_default()));
     task.spec.parent = fields.text("parent_id").and_then(|parent| fields.task_id("parent_id", parent));
     let dependencies = fields.task_ids("dependencies").unwrap_or_default();

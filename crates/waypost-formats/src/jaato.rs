@@ -166,7 +166,8 @@ fn read_step(
     let name =
         fields.name("step_id").or_else(|| fields.name("id")).unwrap_or_else(|| format!("step_{}", index + 1));
     let id = task_id(Some(name), index, &mut fields, nameless, "id");
-    let absent = ["description", "status"].into_iter().filter(|name| !fields.has(name));
+    let absent =
+        ["description", "status", "depends_on", "provides"].into_iter().filter(|name| !fields.has(name));
     kept.keep_absent(absent.collect());
 
     let mut task = Task::new(TaskSpec::new(id, fields.text("description").unwrap_or_default()));

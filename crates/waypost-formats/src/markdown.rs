@@ -73,12 +73,11 @@ pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unrea
         draft.spec.title = heading(&draft.spec.body).or_else(|| stem(file_name)).unwrap_or_default();
     }
     Ok(Reading {
-        inexact: Vec::new(),
-        dialect: Dialect::Markdown,
         drafts: vec![draft],
         problems,
         notes,
         assigned_ids: read.assigned_ids,
+        ..Reading::new(Dialect::Markdown)
     })
 }
 

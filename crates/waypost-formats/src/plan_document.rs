@@ -118,7 +118,7 @@ fn name(
     match PlanId::new(key.as_str()) {
         Ok(id) => draft.id = Some(id),
         Err(bad) => {
-            notes.push(format!("the name {key:?} cannot be an id here ({bad}); the plan gets a new one"));
+            notes.push(format!("the name {key:?} cannot be an id here ({bad}); the plan gets another one"));
             kept.set("name", key.as_str());
         }
     }

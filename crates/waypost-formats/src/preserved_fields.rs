@@ -154,9 +154,12 @@ impl PreservedFields {
     }
 
     pub(crate) fn was_absent(&self, field: &str) -> bool {
-        self.get("absent")
-            .and_then(Value::as_array)
-            .is_some_and(|absent| absent.iter().any(|name| name == field))
+        self.absent().any(|name| name == field)
+    }
+
+    /// The fields that were absent.
+    pub(crate) fn absent(&self) -> impl Iterator<Item = &str> {
+        self.get("absent").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 }
 

@@ -15,31 +15,35 @@ use crate::{Dialect, Reading, Unreadable};
 
 const DIALECT: Dialect = Dialect::TaskMaster;
 
-/// Whether a text is a `tasks.json`: tasks with titles and `dependencies`, `details` or `testStrategy`, or tags with such tasks.
+/// Whether a text is a `tasks.json`: tasks with titles, or tags with such tasks. Plans of other formats have a title or a goal of their
+/// own; if this one has, its tasks must have `dependencies`, `details` or `testStrategy`.
 pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
     let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) else { return false };
     if map.contains_key("format") {
         return false;
     }
+    let goal = map.get("meta").and_then(|meta| meta.get("goal"));
+    let is_titled = map.contains_key("title") || map.contains_key("goal") || goal.is_some();
+    let is_task = |task: &Value| has_title(task) && (!is_titled || has_own_fields(task));
     match map.get("tasks") {
         Some(Value::Array(tasks)) => tasks.first().is_some_and(is_task),
         Some(_) => false,
         None => {
             let lists: Vec<&Value> = map.values().filter_map(|tag| tag.get("tasks")).collect();
-            !lists.is_empty()
-                && lists
-                    .iter()
-                    .all(|list| list.as_array().is_some_and(|tasks| tasks.first().is_none_or(is_task)))
+            let is_list =
+                |list: &&Value| list.as_array().is_some_and(|tasks| tasks.first().is_none_or(is_task));
+            !lists.is_empty() && lists.iter().all(is_list)
         }
     }
 }
 
-fn is_task(value: &Value) -> bool {
-    let has = |key: &str| value.get(key).is_some();
-    has("id")
-        && has("title")
-        && !has("depends_on")
-        && (has("dependencies") || has("details") || has("testStrategy"))
+fn has_title(task: &Value) -> bool {
+    let has = |key: &str| task.get(key).is_some();
+    has("id") && has("title") && !has("depends_on") && !has("work")
+}
+
+fn has_own_fields(task: &Value) -> bool {
+    ["dependencies", "details", "testStrategy"].iter().any(|key| task.get(key).is_some())
 }
 
 /// Reads a `tasks.json`.

@@ -11,7 +11,7 @@ use crate::error::ServiceError;
 use crate::gate::{external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
-use crate::standstill::{may_start_tasks, standstill, starts_with_skips};
+use crate::standstill::{as_started, may_start_tasks, standstill, starts_with_plan};
 use crate::submit::Start;
 
 /// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock.
@@ -77,16 +77,9 @@ impl Service {
             // Each of them would be refused for the same reason.
             tasks.clear();
         }
-        if let Some(plan) = filter.plan
-            && tasks.is_empty()
-            && self.view(plan, |plan, _| starts_with_skips(plan))?
-            && self.start(by, plan, false, Guard::NONE)? == Start::Runs
-        {
-            // What its author skips is skipped now, so that what comes after it can be claimed.
-            tasks = self.claimable(filter, CANDIDATES_MAX)?.tasks;
-        }
         for (plan, task) in tasks {
             let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
+            self.start_plan_of(by, &plan, &task, Guard::NONE)?;
             let written = self.check_start(by, &plan, &task);
             match written.and_then(|()| self.write(by, &plan, vec![start], terms)) {
                 Ok(written) => return Ok(Claimed::Taken { written, task }),
@@ -103,6 +96,19 @@ impl Service {
         reasons.extend(refusals);
         reasons.extend(warnings);
         Ok(Claimed::Nothing { reasons })
+    }
+
+    /// Starts a draft in which a task waits only for tasks that their author skips: they are skipped when it starts. Returns whether
+    /// the plan was started.
+    pub(crate) fn start_plan_of(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        guard: Guard,
+    ) -> Result<bool, ServiceError> {
+        Ok(self.view(plan, |plan, _| starts_with_plan(plan, task.as_str()))?
+            && self.start(by, plan, false, guard)? == Start::Runs)
     }
 
     /// Refuses work to a worker that claims it, as `waypost worker` would: without a genuine approval of what stands there,
@@ -167,7 +173,8 @@ impl Service {
     pub fn claimable(&self, filter: ClaimFilter<'_>, limit: usize) -> Result<Claimable, ServiceError> {
         if let Some(plan) = filter.plan {
             return self.view(plan, |found, warnings| {
-                let tasks = found.claimable().take(limit);
+                let started = as_started(found);
+                let tasks = started.claimable().take(limit);
                 let tasks = tasks.map(|task| (plan.clone(), task.spec.id.clone())).collect();
                 Claimable { tasks, warnings: warnings.to_vec() }
             });

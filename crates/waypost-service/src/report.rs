@@ -128,6 +128,7 @@ impl Service {
         guard: Guard,
     ) -> Result<ClaimReply, ServiceError> {
         self.reclaim_expired_leases(Some(plan))?;
+        let guard = if self.start_plan_of(by, plan, task, guard)? { Guard::NONE } else { guard };
         self.check_start(by, plan, task)?;
         let (caller, wanted) = (by.clone(), task.clone());
         let terms =

@@ -160,11 +160,11 @@ fn is_the_same(
 /// Whether a draft has the same tasks as the stored plan, each with the same work.
 fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
     let by_id: HashMap<&TaskId, &Task> = known.tasks.iter().map(|task| (&task.spec.id, task)).collect();
-    known.tasks.len() == draft.tasks.len()
-        && draft
-            .tasks
-            .iter()
-            .all(|task| by_id.get(&task.spec.id).is_some_and(|other| other.spec.same_work_as(&task.spec)))
+    let is_same = |task: &Task| {
+        let other = by_id.get(&task.spec.id).map(|other| &other.spec);
+        other.is_some_and(|other| other.same_work_as(&task.spec) && other.locks == task.spec.locks)
+    };
+    known.tasks.len() == draft.tasks.len() && draft.tasks.iter().all(is_same)
 }
 
 /// Returns a draft without its state and plan fields, so that only the tasks are compared.

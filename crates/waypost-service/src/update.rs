@@ -3,13 +3,34 @@
 use std::collections::HashSet;
 
 use serde::Serialize;
-use waypost_core::{Command, DiffStat, Draft, PlanId, TaskId, differences, reopened_tasks};
-use waypost_formats::{Dialect, Written, fit_to_plan, written_and_read};
+use waypost_core::{Command, DiffStat, Difference, Draft, PlanId, TaskId, differences, reopened_tasks};
+use waypost_formats::{Baseline, Dialect, Written, fit_to_plan};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::{Guard, Service, WriteReply};
 use crate::status_changes::{StatusChanges, status_changes};
+
+/// Maximum number of removed values that a note names.
+const REMOVED_NAMED_MAX: usize = 10;
+/// The fields of a task that its author writes.
+const AUTHORED: [&str; 15] = [
+    "parent",
+    "depends_on",
+    "complexity",
+    "notes",
+    "tools",
+    "skip",
+    "locks",
+    "work",
+    "check",
+    "retry",
+    "timeout_seconds",
+    "priority",
+    "provides",
+    "thinking",
+    "foreign",
+];
 
 /// A text, and its origin.
 #[derive(Clone, Debug)]
@@ -40,6 +61,36 @@ pub struct UpdateReply {
     pub notes: Vec<String>,
 }
 
+/// Returns a note about values that a text has removed, if any: an author may have left them out without that intention.
+fn removed_values(differences: &[Difference]) -> Option<String> {
+    let is_removed = |before: &str, after: &str| match after {
+        "" | "false" | "0" => !before.is_empty(),
+        _ => false,
+    };
+    let removed = differences.iter().filter_map(|difference| match difference {
+        Difference::Plan { field: "phase" | "approval" | "archived" | "summary", .. } => None,
+        Difference::Plan { field, before, after } => {
+            is_removed(before, after).then(|| format!("the plan's {field}"))
+        }
+        Difference::Task { task, field, before, after } if AUTHORED.contains(field) => {
+            is_removed(before, after).then(|| format!("{field} of {task}"))
+        }
+        Difference::Task { .. }
+        | Difference::Added { .. }
+        | Difference::Removed { .. }
+        | Difference::Reordered {} => None,
+    });
+    let removed: Vec<String> = removed.collect();
+    let named = removed.iter().take(REMOVED_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match removed.len() {
+        0 => None,
+        count if count > REMOVED_NAMED_MAX => {
+            Some(format!("removed: {named} and {} more", count - REMOVED_NAMED_MAX))
+        }
+        _ => Some(format!("removed: {named}")),
+    }
+}
+
 /// A plan that was read from a file which may have been edited since it was last read.
 #[derive(Clone, Debug)]
 pub struct FileDraft {
@@ -63,7 +114,7 @@ impl Service {
         guard: Guard,
     ) -> Result<UpdateReply, ServiceError> {
         let actor = by.actor.clone();
-        let (written, (before, notes)) = self.write_with(by, plan, guard, move |plan| {
+        let (written, (before, mut notes)) = self.write_with(by, plan, guard, move |plan| {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
             let written = Written { text, dialect: *format, file_name: file_name.as_deref(), name };
@@ -79,7 +130,9 @@ impl Service {
             Ok((commands, (before, update.notes)))
         })?;
         let after = self.read(plan, |plan| plan.to_draft())?;
-        let changes = DiffStat::of(&differences(&before, &after));
+        let differences = differences(&before, &after);
+        let changes = DiffStat::of(&differences);
+        notes.extend(removed_values(&differences));
         let again = reopened_tasks(&before, &after);
         let approval_voided = before.state.approval.is_some() && after.state.approval.is_none();
         Ok(UpdateReply { written, changes, again, approval_voided, notes })
@@ -98,8 +151,8 @@ impl Service {
         self.write_with(by, plan, guard, move |plan| {
             let FileDraft { mut draft, assigned_ids, dialect, said } = file.clone();
             let before = plan.to_draft();
-            let said = said.or_else(|| written_and_read(&before, &draft, dialect, None));
-            fit_to_plan(&mut draft, &assigned_ids, said.as_ref(), &before, plan.free_task_ids());
+            let baseline = said.as_ref().map_or(Baseline::Format(dialect, None), Baseline::LastText);
+            fit_to_plan(&mut draft, &assigned_ids, baseline, &before, plan.free_task_ids());
             let StatusChanges { mut commands, not_applied } = status_changes(plan, &actor, &draft)?;
             commands.insert(0, Command::Replace(Box::new(draft)));
             Ok((commands, not_applied))

@@ -13,6 +13,7 @@ use waypost_text::{one_line, quote};
 
 use crate::active_workers::{draining_of, no_worker, workers_of};
 use crate::approval::start_refusal_text;
+use crate::standstill::starts_with_plan;
 
 /// Maximum number of external tasks to look up for one task.
 const ELSEWHERE_MAX: usize = 20;
@@ -50,6 +51,9 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     let leases = plans.store().query(|read| read.index(plan));
     let until = leases.ok().and_then(|rows| rows.leases.into_iter().find(|lease| lease.task == *task)?.until);
     let (standing, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
+        if starts_with_plan(plan, task.as_str()) {
+            return (Some(EffectiveStatus::Ready), Vec::new(), warnings.to_vec());
+        }
         let standing = plan.effective_status(task.as_str());
         let mut reasons = reasons(plan, task, (now, until), &known);
         reasons.extend(refused(plan, task));

@@ -50,21 +50,28 @@ impl ForeignFolder {
     }
 }
 
-/// Returns the folders of a workspace whose plans are not all in the store. What cannot be read is left to `import`.
-pub(crate) fn not_imported(workspace: &Path, plans: &PlanStore) -> Vec<ForeignFolder> {
+/// Returns the folders of a workspace whose plans are not all in the store, but for those that are linked: their files are taken in
+/// by themselves. What cannot be read is left to `import`.
+pub(crate) fn not_imported(workspace: &Path, plans: &PlanStore, linked: &[PathBuf]) -> Vec<ForeignFolder> {
     let here = std::env::current_dir().unwrap_or_default();
+    let is_linked = |folder: &Path| fs::canonicalize(folder).is_ok_and(|folder| linked.contains(&folder));
     let folders = FOLDERS.iter().filter_map(|name| {
         let folder = workspace.join(name);
-        let missing = plans_in(&folder).into_iter().filter(|draft| !is_stored(plans, draft)).count();
+        if is_linked(&folder) {
+            return None;
+        }
+        let missing =
+            plans_in(&folder, &is_linked).into_iter().filter(|draft| !is_stored(plans, draft)).count();
         let path = folder.strip_prefix(&here).unwrap_or(&folder).display().to_string();
         (missing > 0).then_some(ForeignFolder { path, plans: missing })
     });
     folders.collect()
 }
 
-fn plans_in(folder: &Path) -> Vec<Draft> {
+fn plans_in(folder: &Path, is_linked: &impl Fn(&Path) -> bool) -> Vec<Draft> {
     let inner = INNER.iter().map(|name| folder.join(name));
-    let folders = [folder.to_owned()].into_iter().chain(inner).filter(|folder| folder.is_dir());
+    let folders = [folder.to_owned()].into_iter().chain(inner);
+    let folders = folders.filter(|folder| folder.is_dir() && !is_linked(folder));
     let paths = folders.flat_map(|folder| plan_files(&folder).unwrap_or_default()).take(FILES_MAX);
     let is_small = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.len() <= FILE_BYTES_MAX);
     let texts = paths.filter(is_small).filter_map(|path| Some((fs::read_to_string(&path).ok()?, path)));

@@ -95,6 +95,8 @@ pub(crate) struct FilePlan {
     pub(crate) draft: Draft,
     /// The ids that were assigned to tasks because the text does not name them.
     pub(crate) assigned_ids: HashSet<TaskId>,
+    /// Whether the id follows from the content, because the text does not name one.
+    pub(crate) is_id_derived: bool,
     /// The format that it was read as.
     pub(crate) dialect: Dialect,
     /// The text of the file.
@@ -122,11 +124,14 @@ pub(crate) fn file_plan_of(
     for note in &source.reading.notes {
         context.out.note(format!("{}: {note}", source.name));
     }
-    let Reading { drafts, dialect, assigned_ids, .. } = source.reading;
+    let Reading { drafts, dialect, assigned_ids, derived_ids, .. } = source.reading;
     let count = drafts.len();
     let mut drafts = drafts.into_iter();
     match (drafts.next(), drafts.next()) {
-        (Some(draft), None) => Ok(FilePlan { draft, assigned_ids, dialect, text }),
+        (Some(draft), None) => {
+            let is_id_derived = draft.id.as_ref().is_some_and(|id| derived_ids.contains(id));
+            Ok(FilePlan { draft, assigned_ids, is_id_derived, dialect, text })
+        }
         (_, _) => {
             let message = format!("{} holds {count} plans, and one is needed", source.name);
             Err(Failure::usage(message, "import it, then name the plan"))

@@ -130,3 +130,42 @@ fn a_plan_of_many_tasks_takes_every_form_quickly() {
         assert_eq!(draft(&writing.text, dialect).tasks.len(), plan.tasks.len(), "{dialect}");
     }
 }
+
+#[test]
+fn several_objects_in_a_file_are_several_plans_in_every_format() {
+    let plans = [
+        (
+            Dialect::Native,
+            r#"{"format":"waypost/1","id":"ID","title":"t","goal":"g","tasks":[{"id":"a","description":"d"}]}"#,
+        ),
+        (Dialect::Clido, r#"{"meta":{"id":"ID","goal":"g"},"tasks":[{"id":"a","description":"d"}]}"#),
+        (Dialect::Jaato, r#"{"plan_id":"ID","title":"t","steps":["a"]}"#),
+        (
+            Dialect::Agora,
+            r#"{"id":"ID","queue":"q","items":[{"id":"a","executor":"x","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+        ),
+        (
+            Dialect::Frctl,
+            r#"{"id":"ID","root_goal_id":"r","goals":{"r":{"id":"r","description":"d","child_ids":[]}}}"#,
+        ),
+    ];
+    for (dialect, plan) in plans {
+        let [one, two] = ["p1", "p2"].map(|id| plan.replace("ID", id));
+        for named in [None, Some(dialect)] {
+            let reading = read(&format!("{one}\n{two}\n"), named, Some("x.json")).unwrap();
+            assert_eq!((reading.dialect, reading.problems), (dialect, Vec::new()));
+            let ids: Vec<&str> =
+                reading.drafts.iter().map(|draft| draft.id.as_ref().unwrap().as_str()).collect();
+            assert_eq!(ids, ["p1", "p2"], "{dialect}");
+        }
+        // A second plan that was cut off is refused, or at least named.
+        let cut = format!("{one}\n{}", &two[..two.len() - 9]);
+        match read(&cut, None, Some("x.json")) {
+            Ok(reading) => {
+                let wanted = "line 2: the object there is not valid JSON and was left out";
+                assert!(reading.notes.iter().any(|note| note.starts_with(wanted)), "{dialect}: {reading:?}");
+            }
+            Err(error) => assert!(error.to_string().starts_with("line 2"), "{dialect}: {error}"),
+        }
+    }
+}

@@ -389,3 +389,22 @@ fn what_a_goal_must_have_is_missed_and_a_failed_plan_stays_failed() {
     let found = problems(&value.to_string(), FRCTL);
     assert!(found.iter().any(|problem| problem.contains("description")), "{found:?}");
 }
+
+#[test]
+fn every_version_that_there_is_is_read_without_a_migration() {
+    let plan = |version: Option<&str>| {
+        let mut plan = json(&fixture("frctl/document.json"));
+        plan.as_object_mut().unwrap().shift_remove("schema_version");
+        if let Some(version) = version {
+            plan["schema_version"] = version.into();
+        }
+        plan.to_string()
+    };
+    let plain = draft(&plan(None), FRCTL);
+    for version in ["1", "1.0", "1.7"] {
+        let text = plan(Some(version));
+        let read = draft(&text, FRCTL);
+        assert_eq!((&read.tasks, &read.spec.title), (&plain.tasks, &plain.spec.title), "{version}");
+        assert_eq!(json(&written(&read, FRCTL, Form::AsRead)), json(&text), "{version}");
+    }
+}

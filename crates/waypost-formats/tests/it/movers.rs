@@ -190,3 +190,32 @@ fn what_was_read_survives_as_a_plan_of_our_own() {
         }
     }
 }
+
+#[test]
+fn a_minimal_file_of_task_masters_is_recognised() {
+    let recognised = [
+        (r#"{"tasks":[{"id":1,"title":"x"}]}"#, 1),
+        (r#"{"master":{"tasks":[{"id":1,"title":"x"}]}}"#, 1),
+        (
+            r#"{"master":{"tasks":[{"id":1,"title":"x","status":"done"}]},"next":{"tasks":[{"id":"2","title":"y"}]}}"#,
+            2,
+        ),
+        (r#"{"tasks":[{"id":1,"title":"x","status":"pending","subtasks":[{"id":1,"title":"y"}]}]}"#, 1),
+    ];
+    for (text, plans) in recognised {
+        for file in [None, Some("tasks.json")] {
+            let reading = read(text, None, file).unwrap();
+            assert_eq!((reading.dialect, reading.drafts.len()), (Dialect::TaskMaster, plans), "{text}");
+            assert_eq!(reading.problems, [], "{text}");
+            assert_eq!(reading.drafts[0].tasks[0].spec.description, "x", "{text}");
+        }
+    }
+    // These are native: they have what task-master's tasks never have.
+    for native in [
+        r#"{"title":"t","tasks":[{"id":"a","title":"x"}]}"#,
+        r#"{"tasks":[{"id":"a","description":"x"}]}"#,
+        r#"{"format":"waypost/1","tasks":[{"id":1,"title":"x"}]}"#,
+    ] {
+        assert_eq!(waypost_formats::sniff(native, None), Some(Dialect::Native), "{native}");
+    }
+}

@@ -5,7 +5,7 @@ use waypost_core::{
     Command, Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, Plan,
     PlanChanges, PlanId, Retry, Status, Task, TaskId, TaskSpec, TaskState, Work, validate,
 };
-use waypost_formats::{Dialect, Form, Update, Written, update, write};
+use waypost_formats::{Dialect, Form, Update, Written, read, update, write};
 use waypost_testkit::{SeededRng, id};
 
 use crate::fuzz::STABLE;
@@ -203,5 +203,219 @@ fn a_plan_without_results_is_exact_in_formats_that_have_its_fields() {
     for dialect in [Dialect::Clido, Dialect::Jaato, Dialect::Frctl, Dialect::Markdown, Dialect::Native] {
         let losses = write(&draft, dialect, Form::AsRead).unwrap().losses;
         assert_eq!(losses, [], "{dialect}");
+    }
+}
+
+/// Files without an id, and one whose id cannot be used here.
+const NAMELESS: [(&str, &str); 8] = [
+    ("l.md", "# T\n\nWords.\n\n- [ ] one\n  - [x] two\n- [ ] three\n"),
+    ("m.md", "---\ntitle: T\n---\n\nWords.\n\n## Tasks\n\n- [ ] one\n"),
+    ("n.json", r#"{"format":"waypost/1","title":"N","tasks":[{"id":"t1","description":"d"}]}"#),
+    ("j.json", r#"{"title":"J","steps":["a","b"]}"#),
+    ("c.json", r#"{"goal":"G","tasks":[{"id":"t1","description":"d"}]}"#),
+    ("w.json", r#"{"meta":{"goal":"W"},"tasks":[{"id":"t1","description":"d"}]}"#),
+    (
+        "a.json",
+        r#"{"id":"no id?","queue":"q","items":[{"id":"a","executor":"x","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+    ),
+    (
+        "f.json",
+        r#"{"schema_version":"1.0","id":"../x","title":"F","root_goal_id":"r","goals":{"r":{"id":"r","description":"root","child_ids":["k"]},"k":{"id":"k","description":"kid","parent_id":"r"}}}"#,
+    ),
+];
+
+#[test]
+fn the_same_file_is_the_same_plan_also_after_it_was_written_back() {
+    let mut ids = std::collections::BTreeSet::new();
+    for (name, text) in NAMELESS {
+        let reading = read(text, None, Some(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let draft = reading.drafts[0].clone();
+        let id = draft.id.clone().unwrap_or_else(|| panic!("{name} has no id: {reading:?}"));
+        assert!(ids.insert(id.clone()), "{name}: {id}");
+        assert!(reading.derived_ids.contains(&id), "{name}");
+        let mut stored = Plan::from_trusted_draft(id.clone(), draft).to_draft();
+        stored.tasks.iter_mut().for_each(|task| task.state.status = Status::Done);
+        let written = waypost_formats::write_back(&stored, reading.dialect).unwrap();
+        let again = read(&written.text, None, Some(name)).unwrap();
+        assert_eq!(again.drafts[0].id, Some(id), "{name}:\n{}", written.text);
+    }
+}
+
+#[test]
+fn a_text_that_is_not_of_a_file_has_no_id_of_its_own() {
+    for (name, text) in NAMELESS.into_iter().filter(|(name, _)| *name != "f.json" && *name != "a.json") {
+        assert_eq!(read(text, None, None).unwrap().drafts[0].id, None, "{name}");
+    }
+}
+
+#[test]
+fn another_content_without_an_id_is_another_plan() {
+    let id = |text: &str| read(text, None, Some("l.md")).unwrap().drafts[0].id.clone();
+    let list = "# T\n\n- [ ] one\n";
+    assert_eq!(id(list), id("# T\n\n- [x] one\n"), "what is done does not matter");
+    for other in ["# U\n\n- [ ] one\n", "# T\n\n- [ ] two\n", "# T\n\n- [ ] one\n- [ ] two\n"] {
+        assert_ne!(id(list), id(other), "{other}");
+    }
+}
+
+fn plan_of(text: &str, dialect: Dialect) -> Draft {
+    let draft = read(text, Some(dialect), Some("it")).unwrap().drafts.remove(0);
+    Plan::from_trusted_draft(draft.id.clone().unwrap(), draft).to_draft()
+}
+
+#[test]
+fn a_markdown_text_for_people_leaves_unknown_fields_alone() {
+    let before = plan_of(
+        r#"{"meta":{"id":"p","goal":"G","team":"x"},"risk":3,"tasks":[{"id":"a","description":"one","x":[1]}]}"#,
+        Dialect::Clido,
+    );
+    let text = write(&before, Dialect::Markdown, Form::Document).unwrap().text;
+    let update = updated(&text.replace("one", "two"), Dialect::Markdown, &before);
+    let (spec, tasks) = after(&update, &before);
+    assert_eq!((&spec, &tasks[0].0.foreign), (&before.spec, &before.tasks[0].spec.foreign));
+    assert_eq!(tasks[0].0.description, "two");
+}
+
+#[test]
+fn fields_that_a_foreign_text_leaves_out_stay_as_they_are() {
+    let mut before = plan_of(
+        r#"{"format":"waypost/1","id":"p","title":"P","goal":"P","tasks":[{"id":"z","description":"y"},
+            {"id":"a","description":"x","notes":"N","tools":["Read"],"complexity":"high","skip":true,"depends_on":["z"],"provides":"o",
+             "thinking":{"reasoning":"why","tokens":7}}]}"#,
+        Dialect::Native,
+    );
+    before.tasks[0].state.status = Status::Done;
+    let texts = [
+        (
+            Dialect::Clido,
+            r#"{"goal":"P","tasks":[{"id":"z","description":"y"},{"id":"a","description":"x"}]}"#,
+        ),
+        (Dialect::Jaato, r#"{"plan_id":"p","title":"P","steps":[{"id":"z"},{"id":"a"}]}"#),
+        (
+            Dialect::Frctl,
+            r#"{"id":"p","root_goal_id":"p-root","goals":{"p-root":{"id":"p-root","description":"P","child_ids":["z","a"]},
+                "z":{"id":"z","description":"y","parent_id":"p-root"},"a":{"id":"a","description":"x","parent_id":"p-root"}}}"#,
+        ),
+    ];
+    for (dialect, text) in texts {
+        assert_eq!(after(&updated(text, dialect, &before), &before), author(&before), "{dialect}");
+    }
+    // What is written counts, also if it is empty.
+    let text = r#"{"goal":"P","tasks":[{"id":"z","description":"y"},{"id":"a","description":"x","notes":"","skip":false,"tools":null}]}"#;
+    let (_, tasks) = after(&updated(text, Dialect::Clido, &before), &before);
+    let a = &tasks[1].0;
+    assert_eq!(
+        (a.notes.as_str(), a.skip, &a.tools, a.complexity),
+        ("", false, &None, Some(Complexity::High))
+    );
+}
+
+#[test]
+fn unknown_fields_that_a_foreign_text_leaves_out_stay_at_every_level() {
+    let before = plan_of(
+        r#"{"meta":{"id":"p","goal":"G","team":"x"},"risk":3,"tasks":[{"id":"a","description":"one","x":[1]}]}"#,
+        Dialect::Clido,
+    );
+    let text = r#"{"meta":{"id":"p","goal":"G"},"tasks":[{"id":"a","description":"two","y":2}]}"#;
+    let (spec, tasks) = after(&updated(text, Dialect::Clido, &before), &before);
+    let unknown = |fields: &waypost_core::ForeignFields| {
+        let mut fields = fields.of("clido");
+        fields.retain(|name, _| !name.starts_with('$'));
+        serde_json::Value::Object(fields)
+    };
+    assert_eq!(unknown(&spec.foreign), serde_json::json!({ "meta": { "team": "x" }, "risk": 3 }));
+    assert_eq!(unknown(&tasks[0].0.foreign), serde_json::json!({ "x": [1], "y": 2 }));
+}
+
+#[test]
+fn an_edited_lock_changes_one_lock() {
+    let before = plan_of(
+        r#"{"format":"waypost/1","id":"p","title":"P","tasks":[{"id":"a","description":"x","status":"done","work":{"executor":"e","inputs":{}},
+            "locks":["l1",{"key":"l2","mode":"shared"}]}]}"#,
+        Dialect::Native,
+    );
+    for form in [Form::Document, Form::Program] {
+        let text = write(&before, Dialect::Agora, form).unwrap().text.replace("\"l1\"", "\"l9\"");
+        let (_, tasks) = after(&updated(&text, Dialect::Agora, &before), &before);
+        let lock = |key: &str, mode| Lock { key: key.to_owned(), mode };
+        assert_eq!(tasks[0].0.locks, [lock("l9", LockMode::Exclusive), lock("l2", LockMode::Shared)]);
+        assert_eq!(tasks[0].1, Status::Done);
+    }
+}
+
+#[test]
+fn a_line_that_is_inserted_into_a_list_without_ids_leaves_the_others_as_they_are() {
+    let mut before = plan_of("# T\n\n- [ ] Write it\n- [ ] Test it\n- [ ] Ship it\n", Dialect::Checklist);
+    before.tasks[0].state.status = Status::Done;
+    before.tasks[0].state.result = Some("written".to_owned());
+    before.tasks[1].state.status = Status::Failed;
+    for (at, lines) in [
+        (0, "- [ ] Think\n- [ ] Write it\n- [ ] Test it\n- [ ] Ship it\n"),
+        (1, "- [x] Write it\n- [ ] Think\n- [ ] Test it\n- [ ] Ship it\n"),
+        (3, "- [ ] Write it\n- [!] Test it\n- [ ] Ship it\n- [ ] Think\n"),
+    ] {
+        let update = updated(&format!("# T\n\n{lines}"), Dialect::Checklist, &before);
+        let Command::Replace(draft) = &update.command else { panic!("{update:?}") };
+        let mut draft = draft.clone();
+        let new = draft.tasks.remove(at);
+        assert_eq!((new.spec.description.as_str(), new.state.status), ("Think", Status::Pending), "{lines}");
+        assert_eq!(draft.tasks, before.tasks, "{lines}");
+    }
+    // A title for a plan that has neither a title nor a goal is a title.
+    let plain = plan_of("- [ ] Write it\n", Dialect::Checklist);
+    let (spec, _) = after(&updated("# New\n\n- [ ] Write it\n", Dialect::Checklist, &plain), &plain);
+    assert_eq!((spec.title.as_str(), spec.goal.as_str()), ("New", ""));
+    // Another mark counts, and so does an empty box on a line with an id.
+    let update =
+        updated("# T\n\n- [ ] Write it\n- [ ] Test it\n- [x] Ship it\n", Dialect::Checklist, &before);
+    assert_eq!(after(&update, &before).1[2].1, Status::Done);
+    let text = write(&before, Dialect::Checklist, Form::AsRead).unwrap().text.replace("[x]", "[ ]");
+    assert_eq!(after(&updated(&text, Dialect::Checklist, &before), &before).1[0].1, Status::Pending);
+}
+
+#[test]
+fn an_edited_description_of_a_frctl_plan_changes_the_goal_that_it_stands_for() {
+    let before = plan_of(
+        r#"{"meta":{"id":"p","goal":"Make it fast"},"tasks":[{"id":"a","description":"one"},{"id":"b","description":"two"}]}"#,
+        Dialect::Clido,
+    );
+    for form in [Form::Document, Form::Program] {
+        let text = write(&before, Dialect::Frctl, form).unwrap().text;
+        let update = updated(&text.replace("Make it fast", "Make it small"), Dialect::Frctl, &before);
+        let (spec, tasks) = after(&update, &before);
+        assert_eq!(
+            (spec.goal.as_str(), spec.title.as_str(), tasks.len()),
+            ("Make it small", "", 2),
+            "{form:?}:\n{text}"
+        );
+        // One of the two places where a document has it is enough.
+        for replaced in 0..text.matches("Make it fast").count() {
+            let mut parts = text.split("Make it fast");
+            let mut edited = parts.next().unwrap().to_owned();
+            for (at, part) in parts.enumerate() {
+                edited.push_str(if at == replaced { "Make it small" } else { "Make it fast" });
+                edited.push_str(part);
+            }
+            let (spec, _) = after(&updated(&edited, Dialect::Frctl, &before), &before);
+            assert_eq!(
+                (spec.goal.as_str(), spec.title.as_str()),
+                ("Make it small", ""),
+                "{replaced}:\n{edited}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_words_of_a_root_are_the_title_only_of_a_plan_that_has_no_other() {
+    let text =
+        r#"{"id":"p","root_goal_id":"r","goals":{"r":{"id":"r","description":"Old words","child_ids":[]}}}"#;
+    let mut before = plan_of(text, Dialect::Frctl);
+    assert_eq!(before.spec.title, "Old words");
+    for (title, expected) in [("Old words", "New words"), ("Another title", "Another title")] {
+        before.spec.title = title.to_owned();
+        let update = updated(&text.replace("Old", "New"), Dialect::Frctl, &before);
+        let (spec, tasks) = after(&update, &before);
+        assert_eq!((spec.title.as_str(), tasks[0].0.description.as_str()), (expected, "New words"));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use waypost_core::{PlanId, Status};
-use waypost_formats::{Dialect, Form as Shape, fit_to_plan, read, write, written_and_read};
+use waypost_formats::{Baseline, Dialect, Form as Shape, fit_to_plan, read, write};
 use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 
@@ -349,8 +349,8 @@ impl Editor {
             return context.ask(Dialog { marked: 0, ..dialog });
         };
         let before = buffer.draft();
-        let said = written_and_read(&before, draft, Dialect::Markdown, None);
-        fit_to_plan(draft, &assigned_ids, said.as_ref(), &before, buffer.free_ids());
+        let baseline = Baseline::Format(Dialect::Markdown, None);
+        fit_to_plan(draft, &assigned_ids, baseline, &before, buffer.free_ids());
         let ticked = draft.tasks.iter().filter(|task| task.state.status == Status::Done).filter(|task| {
             let row = buffer.place(&task.spec.id).map(|at| &buffer.rows()[at]);
             row.is_none_or(|row| row.task.state.status != Status::Done)

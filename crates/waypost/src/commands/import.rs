@@ -4,15 +4,15 @@
 mod folder;
 mod repair;
 
-use std::sync::Arc;
-
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Draft, PlanId, Problem, Refusal, Status, Task, TaskId, validate};
-use waypost_formats::Dialect;
+use waypost_core::{Draft, Plan, PlanId, Problem, Refusal, Status, Task, TaskId, TaskSpec, validate};
 use waypost_formats::frctl::is_index_line;
+use waypost_formats::{Baseline, Dialect, fit_to_plan};
 use waypost_service::admission::forbids_writing;
 use waypost_service::{Caller, CreateOptions, ServiceError};
 use waypost_store::PlanStore;
@@ -68,6 +68,8 @@ struct Read {
     from: String,
     dialect: Dialect,
     draft: Draft,
+    /// The ids that the reader assigned to tasks without one.
+    assigned_ids: HashSet<TaskId>,
 }
 
 impl Import {
@@ -102,6 +104,7 @@ impl Import {
             ));
         }
         let by = context.caller()?;
+        by.may_edit()?;
         let plans = context.plans_to_add_to()?;
         let mut written = Vec::new();
         for mut read in reads {
@@ -152,9 +155,13 @@ impl Import {
             let values = source.reading.inexact.iter();
             coerced.extend(values.map(|problem| format!("{}: {problem}", source.name)));
             let (from, dialect) = (source.name, source.reading.dialect);
+            let assigned_ids = source.reading.assigned_ids;
             // The lines of an index are not plans; importing them would also take the ids of the real ones.
             let drafts = source.reading.drafts.into_iter().filter(|draft| !is_index_line(draft));
-            reads.extend(drafts.map(|draft| Read { from: from.clone(), dialect, draft }));
+            reads.extend(drafts.map(|draft| {
+                let assigned_ids = assigned_ids.clone();
+                Read { from: from.clone(), dialect, draft, assigned_ids }
+            }));
         }
         if !problems.is_empty() {
             let mut failure = Failure::invalid("what was read", &problems);
@@ -217,19 +224,19 @@ fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     Err(failure)
 }
 
-/// Whether a stored plan has the same specification as a draft. Task states are not compared, and neither is the owner
-/// where the draft names none: that is whoever imported it first.
-fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
-    let specs = |draft: &Draft| -> Vec<waypost_core::TaskSpec> {
+/// Whether a file says nothing new about a stored plan. What its format cannot say is not compared, and neither are the states
+/// of tasks.
+fn is_same(plan: &Plan, read: &Read) -> bool {
+    let before = plan.to_draft();
+    let mut draft = read.draft.clone();
+    let baseline = Baseline::Format(read.dialect, Some(&read.from));
+    fit_to_plan(&mut draft, &read.assigned_ids, baseline, &before, plan.free_task_ids());
+    let specs = |draft: &Draft| -> Vec<TaskSpec> {
         let mut specs: Vec<_> = draft.tasks.iter().map(|task| task.spec.clone()).collect();
         specs.sort_by(|a, b| a.id.cmp(&b.id));
         specs
     };
-    let mut spec = draft.spec.clone();
-    if spec.owner.is_empty() {
-        spec.owner.clone_from(&plan.spec().owner);
-    }
-    *plan.spec() == spec && plan.len() == draft.tasks.len() && specs(&plan.to_draft()) == specs(draft)
+    before.spec == draft.spec && specs(&before) == specs(&draft)
 }
 
 /// Writes one plan, under its own id unless that is taken.
@@ -240,14 +247,13 @@ fn put(
     read: Read,
     id: Option<PlanId>,
 ) -> Outcome<Value> {
-    let Read { from, dialect, draft } = read;
+    let Read { from, dialect, draft, .. } = &read;
     let running: Vec<TaskId> =
         draft.tasks.iter().filter(is_running).map(|task| task.spec.id.clone()).collect();
     let own = draft.id.clone();
     let said = id.is_some();
     if let Some(own) = own.as_ref().filter(|_| !said)
-        && let Ok(Some(version)) =
-            plans.with_plan(own, |plan| is_same(plan, &draft).then_some(plan.version()))
+        && let Ok(Some(version)) = plans.with_plan(own, |plan| is_same(plan, &read).then_some(plan.version()))
     {
         context.out.say(format!("{from} is already plan {own} and has not changed since"));
         return Ok(json!({
@@ -255,6 +261,7 @@ fn put(
         }));
     }
     let wanted = id.or_else(|| own.clone());
+    let Read { from, dialect, draft, .. } = read;
     let service = context.service(plans);
     let create =
         |draft: Draft, id| service.create(by, draft, CreateOptions { id, ..CreateOptions::default() });

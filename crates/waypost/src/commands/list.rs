@@ -9,6 +9,7 @@ use waypost_text::StatusSign;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::foreign_folders::{ForeignFolder, not_imported};
+use crate::links::Link;
 use crate::options::within;
 use crate::style::Look;
 use crate::view::plan::refusal_words;
@@ -99,7 +100,12 @@ impl List {
         context.note_damage(&page.warnings);
         let is_first = !narrowed && query.after.is_none();
         let foreign = match is_first.then(|| context.folders()) {
-            Some(Ok(folders)) => not_imported(&folders.workspace, &plans),
+            Some(Ok(folders)) => {
+                // A link that cannot be read is reported where links are kept.
+                let links = Link::all(&folders).unwrap_or_default();
+                let linked: Vec<_> = links.iter().map(|link| link.folder().to_owned()).collect();
+                not_imported(&folders.workspace, &plans, &linked)
+            }
             Some(Err(_)) | None => Vec::new(),
         };
         if context.out.json {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::de::IgnoredAny;
 use waypost_core::{Actor, Draft, PlanId, Task, TaskId, reopened_tasks};
 use waypost_formats::frctl::is_index_line;
 use waypost_formats::{Dialect, sniff, written_and_read};
@@ -98,19 +99,19 @@ pub(crate) fn sync(
     let mut paths: Vec<_> = plan_files(link.folder())?.into_iter().filter(|path| is_linked(path)).collect();
     // Of several files with one id, the copies usually have the longer names.
     paths.sort_by_key(|path| path.as_os_str().len());
-    for path in &paths {
-        known.claim_unedited(link, path);
+    let found: Vec<FoundFile> = paths.iter().filter_map(|path| FoundFile::read(path, &known)).collect();
+    for file in &found {
+        known.claim_unedited(link, file);
     }
-    for path in &paths {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-        let mut one = One { plans, service: &service, link, path, name: &name };
-        match one.sync(&mut known) {
+    for FoundFile { path, name, text, is_edited } in found {
+        let mut one = One { plans, service: &service, link, path, name };
+        match text.and_then(|text| one.sync(text, is_edited, &mut known)) {
             Ok(change) => changes.extend(change),
             Err(failure) => changes.push(FileChange {
-                plan: one.link.files().get(&name).map(|known| known.plan.clone()),
+                plan: one.link.files().get(name).map(|known| known.plan.clone()),
                 note: Some(format!("{} was left alone: {}", one.shown(), failure.one_line())),
                 what: What::LeftAlone,
-                file: name,
+                file: name.to_owned(),
             }),
         }
     }
@@ -135,10 +136,30 @@ fn is_linked(path: &Path) -> bool {
     is_file && path.extension().is_some_and(|ending| ending == "json")
 }
 
+/// A file of the folder as it is now. It is read once; whoever writes it compares it with this text.
+struct FoundFile<'a> {
+    path: &'a Path,
+    name: &'a str,
+    text: Outcome<String>,
+    /// Whether it says something else than when it was last read or written.
+    is_edited: bool,
+}
+
+impl<'a> FoundFile<'a> {
+    fn read(path: &'a Path, known: &PlanFiles) -> Option<Self> {
+        let name = path.file_name().and_then(|name| name.to_str())?;
+        let text = files::read(&path.display().to_string());
+        let is_edited = text.as_ref().ok() != known.texts.get(name);
+        Some(Self { path, name, text, is_edited })
+    }
+}
+
 /// Which plans the files of a folder are, by the ids that they have now. Files can be copied, and can change their names.
 struct PlanFiles {
-    /// What was known about the file of each plan when this began, with its last known text.
-    files: HashMap<PlanId, (LinkedFile, Option<String>)>,
+    /// The file of each plan when this began, and what was known about it.
+    files: HashMap<PlanId, (String, LinkedFile)>,
+    /// The last known text of each file.
+    texts: HashMap<String, String>,
     /// The file of each plan, as far as it was looked at.
     claimed: HashMap<PlanId, String>,
 }
@@ -146,21 +167,20 @@ struct PlanFiles {
 impl PlanFiles {
     fn of(link: &Link) -> Self {
         let of_file = |(name, file): (&String, &LinkedFile)| {
-            (file.plan.clone(), (file.clone(), link.text(name)), link.folder().join(name).exists())
+            (file.plan.clone(), (name.clone(), file.clone()), link.folder().join(name).exists())
         };
         let mut all: Vec<_> = link.files().iter().map(of_file).collect();
         // Of a file that was renamed, both names are known: the one that is still there counts.
-        all.sort_by_key(|(_, (file, _), exists)| (*exists, file.version));
+        all.sort_by_key(|(_, (_, file), exists)| (*exists, file.version));
         let files = all.into_iter().map(|(plan, file, _)| (plan, file)).collect();
-        Self { files, claimed: HashMap::new() }
+        let texts = link.files().keys().filter_map(|name| Some((name.clone(), link.text(name)?)));
+        Self { files, texts: texts.collect(), claimed: HashMap::new() }
     }
 
     /// A file that is as it was is of the same plan, whichever other file says so now.
-    fn claim_unedited(&mut self, link: &Link, path: &Path) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
-        let Some(known) = link.files().get(name) else { return };
-        if fs::read_to_string(path).is_ok_and(|text| link.text(name) == Some(text)) {
-            self.claimed.entry(known.plan.clone()).or_insert_with(|| name.to_owned());
+    fn claim_unedited(&mut self, link: &Link, file: &FoundFile<'_>) {
+        if let Some(known) = link.files().get(file.name).filter(|_| !file.is_edited) {
+            self.claimed.entry(known.plan.clone()).or_insert_with(|| file.name.to_owned());
         }
     }
 
@@ -202,11 +222,8 @@ struct One<'a> {
 
 impl One<'_> {
     /// Returns what happened; nothing for a file that is not a plan.
-    fn sync(&mut self, known: &mut PlanFiles) -> Outcome<Option<FileChange>> {
-        let text = files::read(&self.path.display().to_string())?;
+    fn sync(&mut self, text: String, is_edited: bool, known: &mut PlanFiles) -> Outcome<Option<FileChange>> {
         let recorded = self.link.files().get(self.name).cloned();
-        let before = self.link.text(self.name);
-        let is_edited = before.as_ref() != Some(&text);
         let (plan, what, note) = match recorded {
             Some(file) if !is_edited => {
                 known.claim(&file.plan, self.name)?;
@@ -216,15 +233,14 @@ impl One<'_> {
             recorded => {
                 let Some(found) = self.read(&text)? else { return Ok(None) };
                 let own = found.draft.id.clone();
-                let said = before.and_then(|before| self.read(&before).ok()?);
-                // The name of a file says less than the id in it.
-                let is_same = own.is_none() || said.as_ref().is_some_and(|said| said.draft.id == own);
+                let last = |name: &str| known.texts.get(name).and_then(|before| self.read(before).ok()?);
+                let said = last(self.name);
+                // The name of a file says less than the id in it, but more than an id that follows from what was edited.
+                let is_same = found.is_id_derived || said.as_ref().is_some_and(|said| said.draft.id == own);
                 let of_own = || own.as_ref().and_then(|id| known.files.get(id)).cloned();
                 let (file, said) = match recorded.filter(|_| is_same) {
                     Some(file) => (Some(file), said),
-                    None => of_own().map_or((None, None), |(file, before)| {
-                        (Some(file), before.and_then(|before| self.read(&before).ok()?))
-                    }),
+                    None => of_own().map_or((None, None), |(name, file)| (Some(file), last(&name))),
                 };
                 let target = file.as_ref().map(|file| file.plan.clone()).or_else(|| own.clone());
                 if let Some(plan) = &target {
@@ -286,9 +302,16 @@ impl One<'_> {
     fn read(&self, text: &str) -> Outcome<Option<FilePlan>> {
         let shown = self.path.display().to_string();
         let Some(dialect) = sniff(text, Some(&shown)) else {
-            return match self.link.files().contains_key(self.name) {
-                true => Err(Failure::failed("it is not a plan any more", "restore it, or remove it")),
-                false => Ok(None),
+            // A program may have been stopped while it wrote, so a file that is cut off may be a plan.
+            return match serde_json::from_str::<IgnoredAny>(text) {
+                Err(error) => {
+                    let message = format!("it is not valid JSON: {error}");
+                    Err(Failure::failed(message, "let its program write it again, or remove it"))
+                }
+                Ok(_) if self.link.files().contains_key(self.name) => {
+                    Err(Failure::failed("it is not a plan any more", "restore it, or remove it"))
+                }
+                Ok(_) => Ok(None),
             };
         };
         let source = Source::text(&shown, text, Some(dialect))?;
@@ -302,10 +325,12 @@ impl One<'_> {
             return Ok(None);
         }
         let (dialect, assigned_ids, count) = (reading.dialect, reading.assigned_ids, reading.drafts.len());
+        let is_derived = |id: &PlanId| reading.derived_ids.contains(id);
         let mut drafts = reading.drafts.into_iter();
         match (drafts.next(), drafts.next()) {
             (Some(draft), None) if dialect.can_write() => {
-                Ok(Some(FilePlan { draft, dialect, assigned_ids, text: text.to_owned() }))
+                let is_id_derived = draft.id.as_ref().is_some_and(is_derived);
+                Ok(Some(FilePlan { draft, dialect, assigned_ids, is_id_derived, text: text.to_owned() }))
             }
             (Some(_), None) => {
                 let message = format!("{dialect} can be read but not written");
@@ -323,6 +348,8 @@ impl One<'_> {
         let reply = self.service.create(&by(found.dialect), found.draft, options)?;
         let file = LinkedFile { plan: reply.plan.clone(), version: reply.version };
         self.link.note(self.name, &found.text, file)?;
+        let stored = self.plans.with_plan(&reply.plan, |plan| plan.to_draft())?;
+        keep_index(self.path, found.dialect, &stored)?;
         Ok(reply.plan)
     }
 

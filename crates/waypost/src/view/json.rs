@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
-use waypost_service::{task_row, whole_task};
+use waypost_service::{as_started, task_row, whole_task};
 use waypost_store::PlanSummary;
 use waypost_text::truncate_bytes;
 
@@ -33,7 +33,10 @@ pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
 /// A plan with one page of its tasks.
 pub(crate) fn page(plan: &Plan, page: &Page<'_>) -> Value {
     let mut fields = head(plan);
-    fields.insert("tasks".to_owned(), page.rows.iter().map(|row| row_of(plan, row.task)).collect());
+    // What its author skips is pending until the plan starts, and keeps nothing waiting.
+    let started = as_started(plan);
+    let row = |task: &Task| row_of(if task.spec.skip { plan } else { &started }, task);
+    fields.insert("tasks".to_owned(), page.rows.iter().map(|found| row(found.task)).collect());
     fields.insert("tasks_total".to_owned(), page.total.into());
     if let Some(next) = page.next() {
         fields.insert("next".to_owned(), next.into());

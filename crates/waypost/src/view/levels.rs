@@ -1,6 +1,7 @@
 //! A plan's tasks in levels: the tasks of a level depend only on earlier levels.
 
 use waypost_core::{Plan, Task, TaskId, critical_path, levels};
+use waypost_service::as_started;
 
 use super::text;
 use super::tree::{self, Frame};
@@ -27,7 +28,7 @@ pub(crate) fn levels_of(plan: &Plan) -> Outcome<Levels> {
 
 /// Prints the levels, up to `limit` tasks. Returns how many were omitted.
 pub(crate) fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output) -> usize {
-    let mut left = limit;
+    let (mut left, started) = (limit, as_started(plan));
     for (number, level) in found.levels.iter().enumerate() {
         if left == 0 {
             break;
@@ -38,7 +39,7 @@ pub(crate) fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output)
         let shown: Vec<&Task> = level.iter().take(left).filter_map(|id| plan.task(id.as_str())).collect();
         let columns = tree::name_columns(shown.iter().map(|task| text::width(task.spec.id.as_str())));
         for task in shown {
-            tree::print_row(plan, task, &Frame { guides: "", margin: "", columns }, out);
+            tree::print_row((plan, &started), task, &Frame { guides: "", margin: "", columns }, out);
         }
         left = left.saturating_sub(level.len());
     }

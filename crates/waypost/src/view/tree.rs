@@ -1,7 +1,7 @@
 //! Prints a page of a plan's tasks as a tree: status, dependencies, a line of notes. Reads only what it shows.
 
 use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
-use waypost_service::is_to_be_skipped;
+use waypost_service::{as_started, is_to_be_skipped};
 use waypost_text::StatusSign;
 
 use super::{sign_look, text};
@@ -108,9 +108,10 @@ impl<'a> Page<'a> {
         let columns = name_columns(
             names.map(|(row, guides)| text::width(guides) + text::width(row.task.spec.id.as_str())),
         );
+        let started = as_started(plan);
         for (row, guides) in self.rows.iter().zip(&guides) {
             let margin = self.margin(row);
-            print_row(plan, row.task, &Frame { guides, margin: &margin, columns }, out);
+            print_row((plan, &started), row.task, &Frame { guides, margin: &margin, columns }, out);
         }
     }
 }
@@ -130,10 +131,10 @@ pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
     widths.filter(|&width| width <= NAME_COLUMNS_MAX).max().unwrap_or(0)
 }
 
-/// Prints a task: one line, then lines with its notes and its latest state.
-pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
+/// Prints a task: one line, then lines with its notes and its latest state. `started` is the plan as it will be once it has started.
+pub(crate) fn print_row((plan, started): (&Plan, &Plan), task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
-    let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
+    let standing = started.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
     // What its author skips is no longer waited for, although it is skipped only when the plan starts.
     let (sign, word) = match is_to_be_skipped(plan, id) {
         true => (StatusSign::Skipped, "skip"),

@@ -227,6 +227,48 @@ fn a_file_that_cannot_be_read_is_left_alone_and_taken_in_later() {
 }
 
 #[test]
+fn files_that_cannot_be_taken_in_are_named_and_not_offered_for_import() {
+    let linked = Linked::new();
+    let folder = linked.workspace.work().join(".clido/plans");
+    fs::write(folder.join("cut.json"), "{\"meta\":{\"id\":\"cut").unwrap();
+    fs::write(folder.join("empty.json"), "").unwrap();
+    fs::write(folder.join("bytes.json"), [0xff, 0xfe]).unwrap();
+    let mut wrong = plan("plan-w");
+    wrong["tasks"][0]["depends_on"] = json!(["nowhere"]);
+    linked.put(".clido/plans/wrong.json", &wrong);
+    // A task in progress keeps its work, so the update is refused.
+    linked.does(&["start", "plan-a", "t1"]);
+    linked.edit(|plan| plan["tasks"][0]["description"] = "something else".into());
+    let (_, said) = linked.does(&["list"]);
+    for (file, why) in [
+        ("cut.json", "it is not valid JSON: EOF while parsing a string"),
+        ("empty.json", "it is not valid JSON: EOF while parsing a value"),
+        ("bytes.json", "not UTF-8"),
+        ("wrong.json", "depends on unknown task nowhere"),
+        ("plan-a.json", "task t1 is still in progress"),
+    ] {
+        let line = said.lines().find(|line| line.contains(&format!("{file} was left alone: ")));
+        assert!(line.is_some_and(|line| line.contains(why)), "{file}: {said}");
+    }
+    assert!(!said.contains("waypost import"), "{said}");
+    let (listed, _) = linked.does(&["list", "--json"]);
+    assert!(!listed.contains("other_folders"), "{listed}");
+}
+
+#[test]
+fn a_linked_folder_of_frctls_gets_its_index() {
+    let linked = Linked::new();
+    let goal = json!({ "id": "r", "description": "d", "status": "pending", "parent_id": null, "child_ids": [], "depth": 0 });
+    let tree = json!({ "id": "f1", "root_goal_id": "r", "description": "F", "status": "planning", "goals": { "r": goal } });
+    linked.put(".frctl/plans/f1.json", &tree);
+    linked.does(&["link", ".frctl/plans"]);
+    let index = linked.get(".frctl/plans/index.json");
+    assert!(index.to_string().contains("\"f1\""), "{index}");
+    let (_, said) = linked.does(&["list"]);
+    assert_eq!(said, "", "the index is not a plan");
+}
+
+#[test]
 fn a_file_does_nothing_that_only_people_may_do() {
     let linked = Linked::new();
     linked.does(&["task", "revise", "plan-a", "t1", "--executor", "human"]);

@@ -72,6 +72,23 @@ fn the_configuration_of_jaato_is_read_where_jaato_reads_it_and_names_a_log_of_th
 }
 
 #[test]
+fn what_a_person_is_shown_by_the_plan_command_leaves_no_trace_for_a_model() {
+    let workspace = Workspace::new();
+    let run = |arguments: &[&str]| {
+        let output = workspace.waypost(arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let plan = r#"{ "format": "waypost/1", "id": "p", "title": "Secret", "tasks": [{ "id": "a" }] }"#;
+    fs::write(workspace.work().join("p.json"), plan).unwrap();
+    run(&["import", "p.json"]);
+    let traces = || [run(&["history", "p", "--json"]), run(&["events", "--plan", "p", "--json"])];
+    let before = traces();
+    assert!(run(&["show", "p", "--plan-command"]).starts_with("Current Plan: Secret\n"));
+    assert_eq!(traces(), before);
+}
+
+#[test]
 fn without_an_id_the_plan_that_is_worked_on_is_shown() {
     let workspace = Workspace::new();
     let none = workspace.waypost(&["show"]);

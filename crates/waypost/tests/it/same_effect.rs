@@ -279,6 +279,8 @@ const REPORT_UNHELD: &str = "done, where nobody works on it";
 /// The text that a plan is updated from, and the file that holds it.
 const TEXT: &str = r#"{"format":"waypost/1","title":"P","tasks":[{"id":"t1","description":"other"},{"id":"t2","description":"two","depends_on":["t1"]},{"id":"t3","description":"three"}]}"#;
 const TEXT_FILE: &str = "other.json";
+/// A file that a plan is created from. It says something else each time: the same file would be the same plan.
+const NEW_FILE: &str = "new.json";
 /// The same change, made by an editor.
 const EDITOR: &str = "sed -i s/one/other/ \"$1\"\n";
 const EDITOR_FILE: &str = "editor";
@@ -530,6 +532,8 @@ fn check(acts: &[Act], through: &[FrontEnd]) {
     for act in acts {
         for caller in Caller::ALL {
             for &front_end in through.iter().filter(|&&front_end| act.is_offered(front_end, caller)) {
+                let text = TEXT.replace("\"P\"", &format!("\"P\",\"goal\":\"{caller:?} {front_end:?}\""));
+                std::fs::write(front_ends.workspace.work().join(NEW_FILE), text).unwrap();
                 wrongs.extend(wrong(&bench, act, front_end, caller));
             }
         }

@@ -624,7 +624,9 @@ impl Plan {
             wanted.values().filter_map(|spec| spec.parent.as_ref()).map(TaskId::as_str).collect();
         let lost = self.running.iter().filter(|&&number| {
             let spec = self.spec_of(number);
-            let same = wanted.get(spec.id.as_str()).is_some_and(|new| spec.same_work_as(new));
+            // It holds its locks.
+            let is_same = |new: &&TaskSpec| spec.same_work_as(new) && spec.locks == new.locks;
+            let same = wanted.get(spec.id.as_str()).is_some_and(is_same);
             !same || parents.contains(spec.id.as_str())
         });
         let running: Vec<String> = lost.map(|&number| self.name(number)).take(NAMES_MAX).collect();

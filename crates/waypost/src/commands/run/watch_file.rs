@@ -116,7 +116,7 @@ impl FileWatcher {
         let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
         let (plans, id) = (&plans, &id);
         let file = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?;
-        if let Some(other) = file.draft.id.as_ref().filter(|other| *other != id) {
+        if let Some(other) = file.draft.id.as_ref().filter(|other| !file.is_id_derived && *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
             return Err(Failure::failed(message, format!("`waypost run {}` runs the other", self.path)));
         }

@@ -1,6 +1,7 @@
 //! From a goal to a plan.
 
 use super::*;
+use crate::tmux::Tmux;
 
 #[test]
 fn a_goal_becomes_a_draft_of_the_model() {
@@ -156,6 +157,24 @@ fn a_dry_run_saves_nothing_and_the_same_command_saves_what_was_shown() {
     assert_eq!(saved["tasks"][1]["description"], shown["tasks"][1]["description"]);
     assert_eq!(stage.server.asked(), 1, "nobody was asked again");
     stage.tokens_are_true(&stage.only());
+}
+
+#[test]
+fn a_new_plan_is_opened_in_the_editor_unless_that_is_declined() {
+    let stage = Stage::playing([say(three()), say(three()), say(three())]);
+    let opened = stage.workspace.work().join("opened");
+    fs::write(stage.workspace.work().join("editor"), "cat \"$1\" >> opened\n").unwrap();
+    let tmux = Tmux::new(&stage.workspace, 120, 35);
+    // A terminal on which nothing can be drawn, so that the person's own editor is opened.
+    let plans = |words: &str, number: usize| {
+        tmux.line(&format!("TERM=dumb EDITOR='sh editor' waypost plan {words}; echo ended-{number}-$?"));
+        tmux.wait(&format!("ended-{number}-0"));
+        fs::read_to_string(&opened).unwrap_or_default()
+    };
+    assert_eq!(plans("'A goal' --no-edit", 1), "");
+    assert_eq!(plans("'The next goal' --plan-no-edit", 2), "");
+    let plan = plans("'Another goal'", 3);
+    assert!(plan.contains("## Tasks"), "{plan}");
 }
 
 #[test]

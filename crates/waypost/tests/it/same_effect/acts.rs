@@ -27,8 +27,8 @@ pub(super) fn edits() -> Vec<Act> {
         Act {
             name: "create from a file",
             given: Given::Nothing,
-            cli: &["import", TEXT_FILE],
-            mcp: Mcp::Tool("plan_create", json!({ "file": TEXT_FILE })),
+            cli: &["import", NEW_FILE],
+            mcp: Mcp::Tool("plan_create", json!({ "file": NEW_FILE })),
             http: Http::Send("POST", "/plans", json!({ "text": TEXT })),
             tui: Tui::NotOffered("files are not read there"),
             then: "draft OWNER; t1 'other' ready, t2(t1) blocked, t3 ready; plan_created",
