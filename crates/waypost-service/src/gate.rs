@@ -51,7 +51,11 @@ pub(crate) fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
 
 /// Returns the tasks that do not start: those behind gates of the plan that no person ended, and those that wait for gates of
 /// other plans, with everything behind them.
-pub fn tasks_behind_gates(plan: &Plan, unproved: &[TaskId], elsewhere: &[(TaskId, String)]) -> HashSet<TaskId> {
+pub fn tasks_behind_gates(
+    plan: &Plan,
+    unproved: &[TaskId],
+    elsewhere: &[(TaskId, String)],
+) -> HashSet<TaskId> {
     let held: Vec<TaskId> = elsewhere.iter().map(|(task, _)| task.clone()).collect();
     let held = plan.with_members(&held);
     let mut behind = plan.tasks_behind(&[unproved, &held].concat());
@@ -497,9 +501,7 @@ impl Gatekeeper<'_> {
         let is_person = matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System);
         let work = self.plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
         match work {
-            Some(work)
-                if !is_person && !is_human(config, work) && may_be_gate(config, self.plan, task) =>
-            {
+            Some(work) if !is_person && !is_human(config, work) && may_be_gate(config, self.plan, task) => {
                 let whom = format!("executor {}, which is not defined here", work.executor);
                 Err(self.refuse(task, whom, wanted))
             }
@@ -655,9 +657,7 @@ pub(crate) enum Act {
 /// Whether a task is for people.
 pub(crate) fn is_gate(config: &Config, plan: &Plan, task: &TaskId) -> bool {
     let work = plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
-    work.is_some_and(|work| {
-        is_human_or(config, work, || approved_as_human(plan).contains(&work.executor))
-    })
+    work.is_some_and(|work| is_human_or(config, work, || approved_as_human(plan).contains(&work.executor)))
 }
 
 /// Whether a task may be for people: in a plan that was approved, an executor that nothing here defines may be a person

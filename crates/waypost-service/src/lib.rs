@@ -6,6 +6,7 @@ pub mod admission;
 pub mod submit;
 
 mod active_workers;
+mod agent_references;
 mod approval;
 mod approval_bundle;
 mod approval_preview;

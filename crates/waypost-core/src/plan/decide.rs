@@ -179,7 +179,10 @@ impl Plan {
             Command::RollBackTask { task, detach } => self.decide_roll_back(task, *detach),
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
-            Command::FinishPlan { phase, summary } => self.decide_finish_plan(by, *phase, summary),
+            Command::FinishPlan { phase, summary } => {
+                self.is_not_anothers(by, "end it")?;
+                self.decide_finish_plan(by, *phase, summary)
+            }
             Command::Archive
                 if self.state.archived && (self.state.archived_by.is_some() || person(by).is_none()) =>
             {
