@@ -33,6 +33,7 @@ mod repeated_keys;
 mod svg;
 mod task_master;
 mod unsupported_fields;
+mod wrong_values;
 
 pub use apply_text::{NoUpdate, Update, Written, update};
 pub use backlog::read_many as read_backlog;
@@ -44,3 +45,4 @@ pub use dialect::{Dialect, Form, UnknownDialect};
 pub use fit::{fit_to_plan, written_and_read};
 pub use graph::{Places, backward, depths, places};
 pub use native::read_part;
+pub use wrong_values::{WrongValue, wrong_values};

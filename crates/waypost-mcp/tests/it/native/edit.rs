@@ -134,7 +134,11 @@ fn a_stale_version_is_answered_with_what_changed_since() {
     );
     assert_eq!(
         told.value,
-        json!({ "code": "conflict", "version": 2, "changed": ["t2: description=theirs"] })
+        json!({
+            "code": "conflict", "version": 2, "changed": ["t2: description=theirs"],
+            "detail": format!("plan {id} is at version 2, not 1; changed since: t2: description=theirs"),
+            "hint": "nothing was written; read the changes, then retry",
+        })
     );
     assert_eq!(session.call("plan_get", json!({ "task": "t2" })).value["description"], "theirs");
 }
