@@ -38,7 +38,11 @@ fn stop_reason(plan: &Plan) -> Option<String> {
         Phase::Active => None,
         // Starting its first task starts a draft.
         Phase::Draft if !awaits_approval(plan) => None,
-        Phase::Draft | Phase::AwaitingApproval => Some("the plan needs a person's approval".to_owned()),
+        Phase::Draft | Phase::AwaitingApproval => {
+            let rejection = plan.rejection();
+            let dash = if rejection.is_empty() { "" } else { "; " };
+            Some(format!("the plan needs a person's approval{dash}{rejection}"))
+        }
     }
 }
 

@@ -82,10 +82,8 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
     let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
     let reply = call.service().edit(&call.caller, &plan, edit.ops, guard)?;
-    let added = reply.added.iter().zip(&edit.unnamed);
-    let made: Vec<String> = added.filter(|(_, unnamed)| **unnamed).map(|(id, _)| id.to_string()).collect();
     Ok(call.read(&plan, |plan| {
-        let mut answer = answer(call, plan, &made, &reply);
+        let mut answer = answer(call, plan, &reply);
         say_cancelled(plan, &open, &mut answer);
         answer
     })?)
@@ -109,15 +107,16 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     answer.add("cancelled", json!({ "count": names.len(), "tasks": ids }), &text);
 }
 
-fn answer(call: &Call, plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
+fn answer(call: &Call, plan: &Plan, reply: &WriteReply) -> Answer {
     let version = reply.version;
     let mut answer =
         Answer { value: json!({ "plan": plan.id(), "version": version }), text: format!("v{version}") };
     if !reply.changed {
         answer.add("changed", false, ", unchanged");
     }
-    if !made.is_empty() {
-        let ids = reply_text::ranges(made, IDS_BYTES);
+    let added: Vec<String> = reply.added.iter().map(ToString::to_string).collect();
+    if !added.is_empty() {
+        let ids = reply_text::ranges(&added, IDS_BYTES);
         answer.add("added", &ids, &format!("; added {ids}"));
     }
     answer.add_names("next", "; next ", &plan_facts::next_ids(plan));
@@ -132,8 +131,6 @@ struct Edit {
     ops: Vec<EditOp>,
     /// Tasks added without a position, collected until another operation follows.
     adding: Vec<(String, Value)>,
-    /// For each added task, whether it came without an id.
-    unnamed: Vec<bool>,
 }
 
 impl Edit {
@@ -203,7 +200,6 @@ impl Edit {
 
     fn put(&mut self, entries: &[(String, Value)], position: Position) -> Result<(), ToolError> {
         let tasks = task_args::read_added(entries)?;
-        self.unnamed.extend(tasks.iter().map(|task| task.id.is_none()));
         self.ops.push(EditOp::AddTasks { tasks, position });
         Ok(())
     }

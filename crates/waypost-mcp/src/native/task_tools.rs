@@ -126,7 +126,8 @@ fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
 fn advice(call: &Call, plan: &Plan) -> &'static str {
     let is_elsewhere = |worker: &str| call.caller.relation_to(worker) == Holder::OtherSession;
     if !plan.state().archived && awaits_approval(plan) {
-        return ": plan_start requests it";
+        let is_rejected = !plan.rejection().is_empty();
+        return if is_rejected { "; change the plan, then plan_start" } else { ": plan_start requests it" };
     }
     match plan.running().filter_map(|task| task.state.worker.as_deref()).any(is_elsewhere) {
         true => ", if that session is gone, task_next with task and take_over: true",

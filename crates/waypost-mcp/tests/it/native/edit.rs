@@ -22,7 +22,7 @@ fn operations_of_one_call_are_one_version() {
         ] }),
     );
     assert_eq!(told.value["version"], 2);
-    assert_eq!(told.value["added"], "t4-t5");
+    assert_eq!(told.value["added"], "t4-t5, first");
     let tasks = session.call("plan_get", json!({ "full": true })).value;
     let ids: Vec<&str> =
         tasks["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
