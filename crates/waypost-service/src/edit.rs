@@ -62,6 +62,18 @@ pub enum EditOp {
         /// Also if another session of the same agent holds the task.
         take_over: bool,
     },
+    /// Hold a task, or all tasks below it: they do not start until the hold is lifted.
+    HoldTask {
+        /// The id of the task.
+        task: TaskId,
+        /// Why it is held; may be empty.
+        reason: String,
+    },
+    /// Lift the hold of a task.
+    UnholdTask {
+        /// The id of the task.
+        task: TaskId,
+    },
     /// Pause, resume or end the plan, or request its approval.
     SetPhase {
         /// The new phase.
@@ -205,6 +217,8 @@ impl<'a> Edit<'a> {
                 }
                 set_status(&plan, task, status, self.by)
             }
+            EditOp::HoldTask { task, reason } => Command::HoldTask { task: self.named(task)?, reason },
+            EditOp::UnholdTask { task } => Command::UnholdTask { task: self.named(task)? },
             EditOp::SetPhase { phase, summary } => set_phase(&self.plan_now(), phase, summary)?,
             EditOp::SetArchived(true) => Command::Archive,
             EditOp::SetArchived(false) => Command::Unarchive,
@@ -360,6 +374,8 @@ fn references(op: &EditOp) -> Vec<ExternalTaskRef> {
         | EditOp::MoveTask { .. }
         | EditOp::RevisePlan(_)
         | EditOp::SetStatus { .. }
+        | EditOp::HoldTask { .. }
+        | EditOp::UnholdTask { .. }
         | EditOp::SetPhase { .. }
         | EditOp::SetArchived(_) => Vec::new(),
     };

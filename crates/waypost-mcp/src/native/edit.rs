@@ -26,6 +26,8 @@ enum Op {
     Remove,
     Move,
     Status,
+    Hold,
+    Unhold,
     Plan,
 }
 
@@ -52,6 +54,8 @@ impl Op {
             Self::Remove => vec!["task", "detach"],
             Self::Move => [&["task", "parent"][..], &PLACE].concat(),
             Self::Status => [&["task"][..], &STATUS].concat(),
+            Self::Hold => vec!["task", "reason"],
+            Self::Unhold => vec!["task"],
             Self::Plan => PLAN.to_vec(),
         }
     }
@@ -169,6 +173,11 @@ impl Edit {
             }
             Op::Move => self.ops.push(relocate(&arguments)?),
             Op::Status => self.ops.push(status(&arguments)?),
+            Op::Hold => {
+                let reason = arguments.text("reason")?.unwrap_or_default().to_owned();
+                self.ops.push(EditOp::HoldTask { task: task(&arguments, "task")?, reason });
+            }
+            Op::Unhold => self.ops.push(EditOp::UnholdTask { task: task(&arguments, "task")? }),
             Op::Plan => self.ops.extend(of_plan(&arguments)?),
         }
         Ok(())
