@@ -282,6 +282,7 @@ fn put(
         let head = json!({ "title": plan.spec().title, "tasks": plan.len(), "phase": plan.state().phase });
         (head, approval_note(plan))
     })?;
+    let awaits = note.is_some();
     if let Some(note) = note {
         context.out.note(note);
     }
