@@ -21,7 +21,7 @@ pub struct WrongValue {
 pub fn wrong_values<T: DeserializeOwned>(mut value: Value) -> Vec<WrongValue> {
     let mut found = Vec::new();
     while found.len() < WRONG_MAX {
-        let Err(Misfit { path, words, wrong }) = fit::<T>(&value) else { break };
+        let Err(TypeMismatch { path, words, wrong }) = fit::<T>(&value) else { break };
         found.push(wrong);
         // A value that fits takes its place, so that the next error is another one.
         let stand_ins = [Value::Null, json!("x"), json!(1), json!(true), json!([]), json!({})];
@@ -40,7 +40,7 @@ pub fn wrong_values<T: DeserializeOwned>(mut value: Value) -> Vec<WrongValue> {
 }
 
 /// The first place that does not fit.
-struct Misfit {
+struct TypeMismatch {
     path: Vec<Step>,
     /// The words of the deserializer.
     words: String,
@@ -53,7 +53,7 @@ enum Step {
     Entry(usize),
 }
 
-fn fit<T: DeserializeOwned>(value: &Value) -> Result<(), Misfit> {
+fn fit<T: DeserializeOwned>(value: &Value) -> Result<(), TypeMismatch> {
     let Err(error) = serde_path_to_error::deserialize::<_, T>(value) else { return Ok(()) };
     let words = error.inner().to_string();
     let mut path = steps(error.path());
@@ -65,7 +65,7 @@ fn fit<T: DeserializeOwned>(value: &Value) -> Result<(), Misfit> {
     let shown = if is_unknown { &path[..path.len().saturating_sub(1)] } else { &path[..] };
     let wrong =
         WrongValue { path: text_of(shown), words: missing.is_none().then(|| plain_parse_error("", &words)) };
-    Err(Misfit { path, words, wrong })
+    Err(TypeMismatch { path, words, wrong })
 }
 
 fn steps(path: &Path) -> Vec<Step> {
