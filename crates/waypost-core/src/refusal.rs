@@ -51,8 +51,12 @@ pub enum Refusal {
         stopped_by: Option<Actor>,
     },
     /// The plan has not been approved.
-    #[error("the plan needs a person's approval before anything runs")]
-    NeedsApproval {},
+    #[error("the plan needs a person's approval before anything runs{}", after_semicolon(rejection))]
+    NeedsApproval {
+        /// Who rejected the plan as it is, and why; empty if nobody did.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        rejection: String,
+    },
     /// Only a person may do this.
     #[serde(rename = "needs_person")]
     #[error("only a person can {what}; {by} cannot")]
@@ -305,7 +309,7 @@ impl Refusal {
 
     /// Whether the command is refused until a person approves the plan.
     pub fn awaits_approval(&self) -> bool {
-        matches!(self, Self::NeedsApproval {} | Self::WrongPhase { phase: Phase::AwaitingApproval, .. })
+        matches!(self, Self::NeedsApproval { .. } | Self::WrongPhase { phase: Phase::AwaitingApproval, .. })
     }
 
     /// Returns what to do next. Never suggests a destructive action.
@@ -342,7 +346,7 @@ impl Refusal {
                     "retry what failed, or add tasks, to reopen it".into()
                 }
             },
-            Self::NeedsApproval {} => "request approval and wait for it".into(),
+            Self::NeedsApproval { .. } => "request approval and wait for it".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
             Self::HumanGate { .. } => "ask a person to do it".into(),
             Self::NotItsTask { .. } => {
@@ -392,6 +396,10 @@ fn latest(current: u32) -> String {
         0 => "it has not been started".to_owned(),
         current => format!("attempt {current} is the latest"),
     }
+}
+
+fn after_semicolon(clause: &str) -> String {
+    if clause.is_empty() { String::new() } else { format!("; {clause}") }
 }
 
 fn in_quotes(reason: &str) -> String {

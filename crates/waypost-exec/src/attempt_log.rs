@@ -18,8 +18,13 @@ const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// Shorter secrets are not replaced: that would blacken everything.
 const SECRET_BYTES_MIN: usize = 4;
 
+const THROUGH_LINK: &str = "a log is not written through a link";
+
 /// Creates the folder of the logs if it is missing, and checks that logs can be written there.
 pub fn prepare_logs(folder: &Path) -> io::Result<()> {
+    if folder.is_symlink() {
+        return Err(io::Error::other(THROUGH_LINK));
+    }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     match File::options().write(true).create_new(true).mode(0o600).open(&probe) {
@@ -155,10 +160,14 @@ impl<'a> Log<'a> {
         if self.file.is_none() {
             let path = waypost_store::log_path(self.logs, &self.key.plan, &self.key.task, self.key.attempt);
             if let Some(folder) = path.parent() {
+                // The folder may have become one since it was checked.
+                if self.logs.is_symlink() {
+                    return Err(io::Error::other(THROUGH_LINK));
+                }
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
                 // Tasks can write here: a link would lead the log to another place.
                 if folder.is_symlink() || path.is_symlink() {
-                    return Err(io::Error::other("a log is not written through a link"));
+                    return Err(io::Error::other(THROUGH_LINK));
                 }
             }
             // Whatever is in its place, such as a second name of another file, is not written to.
@@ -216,6 +225,12 @@ mod tests {
             let key = AttemptKey::new(&PlanId::new(plan).unwrap(), &TaskId::new("a").unwrap(), 1);
             Log::new(&logs, &key, 1_000).take(b"a secret\n", &[]);
         }
+        // The folder of all logs is one as well, planted while a server runs.
+        let planted = root.join("planted");
+        std::os::unix::fs::symlink(&other, &planted).unwrap();
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        Log::new(&planted, &key, 1_000).take(b"a secret\n", &[]);
+        assert!(prepare_logs(&planted).is_err());
         assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
         fs::remove_dir_all(root).unwrap();
     }

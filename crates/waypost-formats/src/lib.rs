@@ -35,6 +35,7 @@ mod silence;
 mod svg;
 mod task_master;
 mod unsupported_fields;
+mod wrong_values;
 
 pub use apply_text::{NoUpdate, Update, Written, update};
 pub use backlog::read_many as read_backlog;
@@ -46,3 +47,4 @@ pub use dialect::{Dialect, Form, UnknownDialect};
 pub use fit::{Baseline, fit_to_plan, written_and_read};
 pub use graph::{Places, backward, depths, places};
 pub use native::read_part;
+pub use wrong_values::{WrongValue, wrong_values};

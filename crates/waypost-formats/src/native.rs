@@ -21,6 +21,7 @@ use waypost_text::plain_parse_error;
 use self::unknown_fields::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
 use crate::field_reader::{Nameless, Shown, status_of, syntax};
 use crate::field_writer::pretty;
+use crate::wrong_values::{WrongValue, wrong_values};
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 /// Reads a text of the native format. A dependency that names no task of the plan may name one of another plan.
@@ -136,6 +137,29 @@ impl Report {
 
     fn unlike(&mut self, place: &ProblemLocation, field: &str, expected: &str, found: &Value) {
         self.wrong_type(place, field, format!("expected {expected}, found {}", Shown(found)));
+    }
+
+    /// Records what of an object with one field does not fit `T`. The paths begin with that field, whose name `named`
+    /// replaces.
+    fn wrong_values<T: DeserializeOwned>(
+        &mut self,
+        place: &ProblemLocation,
+        (field, named): (&str, &str),
+        object: &str,
+        error: &serde_json::Error,
+    ) {
+        let found = serde_json::from_str(object).map(wrong_values::<T>).unwrap_or_default();
+        if found.is_empty() {
+            self.unreadable(place, named, error);
+        }
+        for WrongValue { path, words } in found {
+            let path =
+                path.strip_prefix(field).map_or_else(|| named.to_owned(), |rest| format!("{named}{rest}"));
+            match words {
+                Some(words) => self.wrong_type(place, &path, words),
+                None => self.problem(place, ProblemKind::Missing { field: path }),
+            }
+        }
     }
 
     fn unreadable(&mut self, place: &ProblemLocation, field: &str, error: &serde_json::Error) {
@@ -341,17 +365,17 @@ fn from_entries<T: DeserializeOwned>(
         Err(_) => {
             let mut good: Vec<(&str, String)> = Vec::new();
             for (name, raw) in fields {
-                let fits =
-                    |text: &str| serde_json::from_str::<T>(&object_text(base, [(name.as_str(), text)]));
-                match fits(raw.get()) {
+                let object = |text: &str| object_text(base, [(name.as_str(), text)]);
+                let text = object(raw.get());
+                match serde_json::from_str::<T>(&text) {
                     Ok(_) => good.push((name, raw.get().to_owned())),
-                    Err(error) => {
-                        let rest = entries_that_fit(raw, name, &fits, place, within, report);
-                        match rest {
-                            Some(text) => good.push((name, text)),
-                            None => report.unreadable(place, &format!("{within}{name}"), &error),
+                    Err(error) => match entries_that_fit::<T>(raw, name, &object, place, within, report) {
+                        Some(text) => good.push((name, text)),
+                        None => {
+                            let named = format!("{within}{name}");
+                            report.wrong_values::<T>(place, (name, &named), &text, &error);
                         }
-                    }
+                    },
                 }
             }
             let text = object_text(base, good.iter().map(|(name, text)| (*name, text.as_str())));
@@ -365,22 +389,24 @@ fn from_entries<T: DeserializeOwned>(
 }
 
 /// Returns the entries that fit of a list that does not; each of the others is a problem.
-fn entries_that_fit<T>(
+fn entries_that_fit<T: DeserializeOwned>(
     raw: &RawValue,
     name: &str,
-    fits: &impl Fn(&str) -> serde_json::Result<T>,
+    object: &impl Fn(&str) -> String,
     place: &ProblemLocation,
     within: &str,
     report: &mut Report,
 ) -> Option<String> {
     let entries: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-    fits("[]").ok()?;
+    serde_json::from_str::<T>(&object("[]")).ok()?;
     let mut good = Vec::new();
     for (at, entry) in entries.into_iter().enumerate() {
-        match fits(&format!("[{}]", entry.get())) {
+        let text = object(&format!("[{}]", entry.get()));
+        match serde_json::from_str::<T>(&text) {
             Ok(_) => good.push(entry.get()),
             Err(error) => {
-                report.unreadable(place, &format!("{within}{name}[{at}]"), &error);
+                let (field, named) = (format!("{name}[0]"), format!("{within}{name}[{at}]"));
+                report.wrong_values::<T>(place, (&field, &named), &text, &error);
             }
         }
     }

@@ -255,9 +255,7 @@ fn result(answer: Result<Answer, ToolError>) -> CallToolResult {
         }
         Err(refused) => {
             let mut result = CallToolResult::error(vec![ContentBlock::text(refused.text())]);
-            if !refused.facts.is_empty() {
-                result.structured_content = Some(Value::Object(*refused.facts));
-            }
+            result.structured_content = Some(refused.structured());
             result
         }
     }

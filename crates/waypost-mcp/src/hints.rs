@@ -192,7 +192,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
             Phase::Paused => ways.resume,
             Phase::Completed | Phase::Failed | Phase::Cancelled => ways.reopen,
         },
-        Refusal::NeedsApproval {} => ways.start,
+        Refusal::NeedsApproval { .. } => ways.start,
         Refusal::HumanGate { plan, task, .. } => {
             return format!("ask a person to answer task {task} of plan {plan}");
         }

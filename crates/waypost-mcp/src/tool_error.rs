@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-use waypost_core::{Problem, Refusal};
+use serde_json::{Map, Value, json};
+use waypost_core::{Problem, ProblemLocation, Refusal};
 use waypost_service::{ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
@@ -29,6 +29,8 @@ pub(crate) struct ToolError {
     pub(crate) hint: String,
     /// Structured data for programs.
     pub(crate) facts: Box<Map<String, Value>>,
+    /// The single errors, if this one stands for several.
+    several: Vec<ToolError>,
     /// The original error, if the hint depends on the called toolset.
     cause: Option<Arc<ServiceError>>,
 }
@@ -38,7 +40,8 @@ impl ToolError {
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = reply_text::cut_text(&message.into(), MESSAGE_BYTES_MAX);
         let hint = waypost_text::sanitize(&hint.into()).into_owned();
-        Self { message, hint, facts: Box::default(), cause: None }.with_fact("code", BAD_REQUEST)
+        Self { message, hint, facts: Box::default(), several: Vec::new(), cause: None }
+            .with_fact("code", BAD_REQUEST)
     }
 
     /// The error for an invalid draft.
@@ -47,7 +50,12 @@ impl ToolError {
     }
 
     /// One error for several, so that the caller can correct all of them at once. A single one stays as it is.
-    pub(crate) fn joined(mut errors: Vec<Self>) -> Self {
+    pub(crate) fn joined(errors: Vec<Self>) -> Self {
+        let flat = errors.into_iter().flat_map(|error| match error.several.is_empty() {
+            true => vec![error],
+            false => error.several,
+        });
+        let mut errors: Vec<Self> = flat.collect();
         if errors.len() == 1
             && let Some(one) = errors.pop()
         {
@@ -57,20 +65,35 @@ impl ToolError {
         if errors.len() > lines.len() {
             lines.push(format!("and {} more", errors.len() - lines.len()));
         }
-        Self::new(lines.join("; "), "fix all of them, then retry")
+        let code = errors
+            .iter()
+            .map(|error| error.facts.get("code"))
+            .reduce(|one, other| one.filter(|_| one == other));
+        let code = code.flatten().cloned().unwrap_or_else(|| BAD_REQUEST.into());
+        let joined = Self::new(lines.join("; "), "fix all of them, then retry").with_fact("code", code);
+        Self { several: errors, ..joined }
     }
 
     fn of_problems(what: &str, problems: &[Problem]) -> Self {
+        let single = |problem: &Problem| {
+            let told = Self::new(problem.to_string(), problem.hint()).with_fact("code", "invalid");
+            match &problem.place {
+                ProblemLocation::Task(task) => told.with_fact("task", task.as_str()),
+                ProblemLocation::Plan | ProblemLocation::TaskNumber(_) => told,
+            }
+        };
         if let [one] = problems {
-            return Self::new(format!("invalid {what}: {one}"), one.hint()).with_fact("code", "invalid");
+            let told = single(one);
+            return Self { message: format!("invalid {what}: {}", told.message), ..told };
         }
         let named = problems.iter().take(PROBLEMS_NAMED_MAX);
         let mut lines: Vec<String> = named.map(|problem| format!("{problem} ({})", problem.hint())).collect();
         if problems.len() > lines.len() {
             lines.push(format!("and {} more", problems.len() - lines.len()));
         }
-        Self::new(format!("invalid {what}: {}", lines.join("; ")), "fix all of them, then retry")
-            .with_fact("code", "invalid")
+        let message = format!("invalid {what}: {}", lines.join("; "));
+        let told = Self::new(message, "fix all of them, then retry").with_fact("code", "invalid");
+        Self { several: problems.iter().map(single).collect(), ..told }
     }
 
     /// The error for a version conflict, with the changes by others.
@@ -109,6 +132,35 @@ impl ToolError {
             *fact = after.as_str().into();
         }
         self
+    }
+
+    /// The code, the facts, the message, the hint and the single problems, for programs; named as in replies of the HTTP API.
+    pub(crate) fn structured(&self) -> Value {
+        let mut fields = (*self.facts).clone();
+        let mut put = |name: &str, value: Value| {
+            fields.entry(name).or_insert(value);
+        };
+        // The replies of jaato's tools have the same text as `error`.
+        if !self.facts.contains_key("error") {
+            put("detail", self.message.as_str().into());
+        }
+        if !self.hint.is_empty() {
+            put("hint", self.hint.as_str().into());
+        }
+        if !self.several.is_empty() {
+            let problems = self.several.iter().take(PROBLEMS_NAMED_MAX).map(|one| {
+                let mut problem = json!({ "message": one.message });
+                if !one.hint.is_empty() {
+                    problem["hint"] = one.hint.as_str().into();
+                }
+                if let Some(task) = one.facts.get("task") {
+                    problem["task"] = task.clone();
+                }
+                problem
+            });
+            put("problems", problems.collect());
+        }
+        Value::Object(fields)
     }
 
     /// The message and the hint, for models that read only text.

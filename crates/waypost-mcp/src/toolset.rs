@@ -112,7 +112,7 @@ mod tests {
             Refusal::Invalid { problems: Vec::new() },
             Refusal::NoSuchTask { task: task(), nearest: None },
             Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
-            Refusal::NeedsApproval {},
+            Refusal::NeedsApproval { rejection: String::new() },
             Refusal::OnlyAPerson { what: "approve", by: Actor::agent("b") },
             Refusal::HumanGate {
                 plan: "p1".to_owned(),

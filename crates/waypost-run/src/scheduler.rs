@@ -845,7 +845,7 @@ fn refused_task(refusal: &Refusal) -> Option<&str> {
         Refusal::Invalid { .. }
         | Refusal::NoSuchTask { .. }
         | Refusal::WrongPhase { .. }
-        | Refusal::NeedsApproval {}
+        | Refusal::NeedsApproval { .. }
         | Refusal::OnlyAPerson { .. }
         | Refusal::StoppedByPerson { .. }
         | Refusal::NotItsTask { .. }

@@ -136,7 +136,7 @@ impl Service {
         let facts = authenticator.facts(settings, &found, now);
         let allows = |(_, definitions): &Source| may_start(settings, definitions, &found, "", &facts).is_ok();
         if !self.definitions_for(plan)?.iter().any(allows) {
-            return Err(ServiceError::Refused(Refusal::NeedsApproval {}));
+            return Err(ServiceError::Refused(Refusal::NeedsApproval { rejection: found.rejection() }));
         }
         let mut is_proved = |task: &TaskId, gate: &GateRecord| {
             authenticator.is_gate_proved(settings, (plan, task), gate, now)
@@ -218,7 +218,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::HumanGate { .. }
         | Refusal::WrongStatus { .. }
         | Refusal::WrongPhase { .. }
-        | Refusal::NeedsApproval {}
+        | Refusal::NeedsApproval { .. }
         | Refusal::Archived { .. }
         | Refusal::IsParent { .. }
         | Refusal::AwaitsCheck { .. }

@@ -9,6 +9,7 @@ use waypost_core::{
     ProblemKind, ProblemLocation, Refusal, TaskChanges, TaskId, TaskSpec, Timestamp,
 };
 
+use crate::agent_references::AgentReferences;
 use crate::caller::Caller;
 use crate::error::{ServiceError, Subject};
 use crate::false_done::check_false_done;
@@ -60,6 +61,18 @@ pub enum EditOp {
         status: StatusChange,
         /// Also if another session of the same agent holds the task.
         take_over: bool,
+    },
+    /// Hold a task, or all tasks below it: they do not start until the hold is lifted.
+    HoldTask {
+        /// The id of the task.
+        task: TaskId,
+        /// Why it is held; may be empty.
+        reason: String,
+    },
+    /// Lift the hold of a task.
+    UnholdTask {
+        /// The id of the task.
+        task: TaskId,
     },
     /// Pause, resume or end the plan, or request its approval.
     SetPhase {
@@ -144,12 +157,13 @@ impl Service {
     }
 
     fn try_edit(&self, by: &Caller, plan: &PlanId, ops: &Arc<Vec<EditOp>>, guard: Guard) -> WriteResult {
+        let references = self.agent_references(plan, ops.iter().flat_map(references).collect())?;
         let (caller, ops) = (by.clone(), Arc::clone(ops));
         // A task set to running is leased like a claimed one.
         let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT), ..Terms::default() };
         let (mut reply, added) = self
             .write_with(by, plan, terms, move |plan| {
-                let mut edit = Edit::new(plan, &caller);
+                let mut edit = Edit::new(plan, &caller, &references);
                 for op in &*ops {
                     edit.push(op)?;
                 }
@@ -167,6 +181,7 @@ struct Edit<'a> {
     /// The plan before the first operation.
     before: &'a Plan,
     by: &'a Caller,
+    references: &'a AgentReferences,
     commands: Vec<Command>,
     added: Vec<TaskId>,
     /// Ids that earlier operations of the same edit have taken.
@@ -176,9 +191,9 @@ struct Edit<'a> {
 }
 
 impl<'a> Edit<'a> {
-    fn new(before: &'a Plan, by: &'a Caller) -> Self {
-        let (commands, added) = (Vec::new(), Vec::new());
-        Self { before, by, commands, added, taken: BTreeSet::new(), parents: BTreeMap::new() }
+    fn new(before: &'a Plan, by: &'a Caller, references: &'a AgentReferences) -> Self {
+        let (commands, added, taken) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { before, by, references, commands, added, taken, parents: BTreeMap::new() }
     }
 
     fn push(&mut self, op: &EditOp) -> Result<(), ServiceError> {
@@ -202,6 +217,8 @@ impl<'a> Edit<'a> {
                 }
                 set_status(&plan, task, status, self.by)
             }
+            EditOp::HoldTask { task, reason } => Command::HoldTask { task: self.named(task)?, reason },
+            EditOp::UnholdTask { task } => Command::UnholdTask { task: self.named(task)? },
             EditOp::SetPhase { phase, summary } => set_phase(&self.plan_now(), phase, summary)?,
             EditOp::SetArchived(true) => Command::Archive,
             EditOp::SetArchived(false) => Command::Unarchive,
@@ -233,7 +250,7 @@ impl<'a> Edit<'a> {
                 Some(parent) => Some(self.named(parent)?),
                 None => implied.clone(),
             };
-            self.link(&mut spec.depends_on)?;
+            self.link(&mut spec.depends_on, None)?;
             self.parents.insert(spec.id.clone(), spec.parent.clone());
             specs.push(*spec);
         }
@@ -258,12 +275,14 @@ impl<'a> Edit<'a> {
     }
 
     fn revise(&self, task: TaskId, mut changes: Box<TaskChanges>) -> Result<Command, ServiceError> {
+        let task = self.named(task)?;
+        let spec = self.before.task(task.as_str()).map(|task| &task.spec);
         if let Some(depends_on) = &mut changes.depends_on {
-            self.link(depends_on)?;
+            self.link(depends_on, spec)?;
         }
-        self.link(&mut changes.add_dependencies)?;
-        self.link(&mut changes.remove_dependencies)?;
-        Ok(Command::ReviseTask { task: self.named(task)?, changes })
+        self.link(&mut changes.add_dependencies, spec)?;
+        self.link(&mut changes.remove_dependencies, spec)?;
+        Ok(Command::ReviseTask { task, changes })
     }
 
     fn relocate(
@@ -316,21 +335,55 @@ impl<'a> Edit<'a> {
         })
     }
 
-    /// Resolves dependencies: a task of this plan, else `plan/task` or `agent:task`.
-    fn link(&self, dependencies: &mut Vec<Dependency>) -> Result<(), ServiceError> {
+    /// Resolves dependencies of the task `waiting`, which may be new: a task of this plan, else `plan/task` or
+    /// `agent:task`.
+    fn link(
+        &self,
+        dependencies: &mut Vec<Dependency>,
+        waiting: Option<&TaskSpec>,
+    ) -> Result<(), ServiceError> {
         for on in dependencies.iter_mut() {
-            let Dependency::Task(named) = &*on else { continue };
-            let task = self.named(named.clone())?;
-            let there = if self.is_here(&task) { None } else { ExternalTaskRef::parse(task.as_str()) };
-            *on = match there {
-                Some(there) => Dependency::External(Box::new(there)),
-                None => Dependency::Task(task),
+            let there = match &*on {
+                Dependency::External(there) => Some((**there).clone()),
+                Dependency::Task(named) => {
+                    let task = self.named(named.clone())?;
+                    let there =
+                        if self.is_here(&task) { None } else { ExternalTaskRef::parse(task.as_str()) };
+                    *on = Dependency::Task(task);
+                    there
+                }
             };
+            if let Some(there) = there {
+                *on = Dependency::External(Box::new(self.references.with_plan(there, waiting)));
+            }
         }
         let mut named = HashSet::new();
         dependencies.retain(|on| named.insert(on.clone()));
         Ok(())
     }
+}
+
+/// Returns the references to tasks of other plans that the operation adds.
+fn references(op: &EditOp) -> Vec<ExternalTaskRef> {
+    let dependencies: Vec<&Dependency> = match op {
+        EditOp::AddTasks { tasks, .. } => tasks.iter().flat_map(|task| &task.spec.depends_on).collect(),
+        EditOp::ReviseTask { changes, .. } => {
+            changes.depends_on.iter().flatten().chain(&changes.add_dependencies).collect()
+        }
+        EditOp::RemoveTask { .. }
+        | EditOp::MoveTask { .. }
+        | EditOp::RevisePlan(_)
+        | EditOp::SetStatus { .. }
+        | EditOp::HoldTask { .. }
+        | EditOp::UnholdTask { .. }
+        | EditOp::SetPhase { .. }
+        | EditOp::SetArchived(_) => Vec::new(),
+    };
+    let external = dependencies.into_iter().filter_map(|on| match on {
+        Dependency::Task(named) => ExternalTaskRef::parse(named.as_str()),
+        Dependency::External(there) => Some((**there).clone()),
+    });
+    external.collect()
 }
 
 fn sibling(position: &Position) -> Option<&TaskId> {

@@ -6,6 +6,7 @@ pub mod admission;
 pub mod submit;
 
 mod active_workers;
+mod agent_references;
 mod approval;
 mod approval_bundle;
 mod approval_preview;
@@ -67,7 +68,7 @@ pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};
 pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
-pub use standstill::{as_started, awaits_approval, may_start_tasks, standstill};
+pub use standstill::{approval_note, as_started, awaits_approval, may_start_tasks, standstill};
 pub use task_json::{task_row, whole_task};
 pub use update::{FileDraft, SourceText, UpdateReply};
 pub use wait_reasons::{Explanation, Reason, is_to_be_skipped, waiting_text, why};

@@ -17,6 +17,13 @@ pub fn awaits_approval(plan: &Plan) -> bool {
     state.approval_required && state.approval.is_none() && !state.phase.is_finished()
 }
 
+/// Says of a new plan that it needs approval, if that is so.
+pub fn approval_note(plan: &Plan) -> Option<String> {
+    let what = if plan.has_machine_work() { "has work for executors" } else { "needs approval" };
+    let note = || format!("plan {} {what}: nothing runs until a person approves it", plan.id());
+    awaits_approval(plan).then(note)
+}
+
 /// Whether tasks of the plan may be started now, as far as the plan as a whole decides that.
 pub fn may_start_tasks(plan: &Plan) -> bool {
     stop_reason(plan).is_none()
@@ -40,7 +47,11 @@ fn stop_reason(plan: &Plan) -> Option<String> {
         Phase::Active => None,
         // Starting its first task starts a draft.
         Phase::Draft if !awaits_approval(plan) => None,
-        Phase::Draft | Phase::AwaitingApproval => Some("the plan needs a person's approval".to_owned()),
+        Phase::Draft | Phase::AwaitingApproval => {
+            let rejection = plan.rejection();
+            let dash = if rejection.is_empty() { "" } else { "; " };
+            Some(format!("the plan needs a person's approval{dash}{rejection}"))
+        }
     }
 }
 

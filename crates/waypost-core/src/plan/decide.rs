@@ -179,7 +179,10 @@ impl Plan {
             Command::RollBackTask { task, detach } => self.decide_roll_back(task, *detach),
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
-            Command::FinishPlan { phase, summary } => self.decide_finish_plan(by, *phase, summary),
+            Command::FinishPlan { phase, summary } => {
+                self.is_not_anothers(by, "end it")?;
+                self.decide_finish_plan(by, *phase, summary)
+            }
             Command::Archive
                 if self.state.archived && (self.state.archived_by.is_some() || person(by).is_none()) =>
             {
@@ -237,7 +240,7 @@ impl Plan {
     /// Returns the event that starts the plan, if it may start.
     fn activation(&self) -> Decision {
         if self.state.approval_required && self.state.approval.is_none() {
-            return Err(Refusal::NeedsApproval {});
+            return Err(Refusal::NeedsApproval { rejection: self.rejection() });
         }
         Ok(vec![Event::PlanActivated {}])
     }
@@ -257,7 +260,7 @@ impl Plan {
         only_a_person(by, "approve a plan")?;
         let is_own = work.is_some_and(|work| work.kind.is_own());
         if is_own && self.state.approval_required {
-            return Err(Refusal::NeedsApproval {});
+            return Err(Refusal::NeedsApproval { rejection: self.rejection() });
         }
         match (self.state.phase, &self.state.approval) {
             (Phase::Active | Phase::Paused, Some(approval)) if approval.work.as_deref() == work => {
@@ -523,7 +526,7 @@ impl Plan {
                 Err(Refusal::wrong_phase(now, wanted))
             }
             (Phase::Completed, Phase::Draft | Phase::AwaitingApproval) if self.state.approval_required => {
-                Err(Refusal::NeedsApproval {})
+                Err(Refusal::NeedsApproval { rejection: self.rejection() })
             }
             (Phase::Completed, Phase::Failed | Phase::Cancelled) => {
                 Err(Refusal::wrong_phase(self.state.phase, wanted))

@@ -321,6 +321,16 @@ impl Plan {
         counts
     }
 
+    /// Says who rejected the plan as it is now, and why; empty if nobody did.
+    pub fn rejection(&self) -> String {
+        let state = &self.state;
+        match &state.stopped_by {
+            Some(by) if state.phase == Phase::Draft && state.reason.is_empty() => format!("{by} rejected it"),
+            Some(by) if state.phase == Phase::Draft => format!("{by} rejected it ({:?})", state.reason),
+            Some(_) | None => String::new(),
+        }
+    }
+
     /// Returns the number of tasks by status. Counts reported tasks as ready, and asking and held ones as blocked, so
     /// that it need not read them.
     pub fn counts(&self) -> Counts {

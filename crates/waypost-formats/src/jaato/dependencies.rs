@@ -309,7 +309,11 @@ pub(crate) fn write_reference(around: &Around<'_>, on: &Dependency, kept: &Prese
             map.insert("plan_id".to_owned(), around.plan_id.into());
         }
     }
-    let more = kept.get("references").and_then(|all| all.get(on.to_string())).and_then(Value::as_object);
+    // A reference that its author wrote without a plan may have got one since.
+    let short = on.external().map(|there| ExternalTaskRef { plan: None, ..there.clone() }.key());
+    let all = kept.get("references");
+    let more =
+        all.and_then(|all| all.get(on.to_string()).or_else(|| all.get(short?))).and_then(Value::as_object);
     for (name, value) in more.into_iter().flatten() {
         map.insert(name.clone(), value.clone());
     }

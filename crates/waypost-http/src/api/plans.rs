@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
-use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, awaits_approval};
+use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 
 use super::extract::{
@@ -125,10 +125,10 @@ pub(crate) fn create(
         (Err(error), _) => return Err(error.into()),
     };
     let id = value["id"].as_str().unwrap_or_default().to_owned();
-    if api.service.read(&api.service.resolve_plan(&id)?, awaits_approval)? {
+    if let Some(note) = api.service.read(&api.service.resolve_plan(&id)?, approval_note)? {
         value["awaits_approval"] = json!(true);
         if let Some(notes) = value["notes"].as_array_mut() {
-            notes.push(json!("the plan has work for executors: nothing runs until a person approves it"));
+            notes.push(json!(note));
         }
     }
     let location = format!("/api/v1/plans/{id}");

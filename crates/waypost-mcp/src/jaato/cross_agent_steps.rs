@@ -252,12 +252,12 @@ fn target_sentence(call: &Call, of: &PlanId, there: &ExternalTaskRef) -> Result<
 }
 
 fn sentence(there: &ExternalTaskRef, found: &TargetStatus) -> String {
-    match found {
-        TargetStatus::There { plan, .. } if there.plan.is_none() => {
-            format!("{} (plan {plan}) is {}", there.key(), found.describe(there))
+    match (found, &there.agent) {
+        (TargetStatus::There { plan, .. }, Some(agent)) => {
+            format!("{agent}:{} (plan {plan}) is {}", there.task, found.describe(there))
         }
-        TargetStatus::There { .. } => format!("{} is {}", there.key(), found.describe(there)),
-        missing => missing.named(there),
+        (TargetStatus::There { .. }, None) => format!("{} is {}", there.key(), found.describe(there)),
+        (missing, _) => missing.named(there),
     }
 }
 

@@ -4,6 +4,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use waypost_core::nearest;
+use waypost_formats::{WrongValue, wrong_values};
 
 use crate::reply_text;
 use crate::tool_error::ToolError;
@@ -18,6 +19,8 @@ pub(super) struct Arguments<'a> {
     fields: &'a Map<String, Value>,
     /// Prefix for messages: empty, or e.g. `ops[2].`.
     within: String,
+    /// Whether there are unknown fields, which the caller noted.
+    has_unknown: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -27,30 +30,48 @@ impl<'a> Arguments<'a> {
         known: &[&str],
         within: impl Into<String>,
     ) -> Result<Self, ToolError> {
+        let mut wrong = Problems::default();
+        let arguments = Self::noting_unknown(fields, known, within, &mut wrong);
+        wrong.or(arguments)
+    }
+
+    /// Wraps the fields and notes unknown ones, so that the other problems of the call are found as well.
+    pub(super) fn noting_unknown(
+        fields: &'a Map<String, Value>,
+        known: &[&str],
+        within: impl Into<String>,
+        wrong: &mut Problems,
+    ) -> Self {
         let within = within.into();
         let unknown: Vec<&String> = fields.keys().filter(|name| !known.contains(&name.as_str())).collect();
-        let one = match unknown.as_slice() {
-            [] => return Ok(Self { fields, within }),
-            [one] => one,
+        let all_known = || format!("known arguments: {}", known.join(", "));
+        match unknown.as_slice() {
+            [] => {}
+            [one] => {
+                let near = nearest(one, known.iter().copied()).map(|near| format!("did you mean {near}?"));
+                let unknown = reply_text::cut(one, NAME_BYTES);
+                let message = format!("unknown argument {within}{unknown}");
+                wrong.0.push(ToolError::new(message, near.unwrap_or_else(all_known)));
+            }
             several => {
                 let shown = several.iter().take(UNKNOWN_NAMED_MAX);
                 let named: Vec<String> =
                     shown.map(|name| format!("{within}{}", reply_text::cut(name, NAME_BYTES))).collect();
                 let message = format!("unknown arguments {}", named.join(", "));
-                return Err(ToolError::new(message, format!("known arguments: {}", known.join(", "))));
+                wrong.0.push(ToolError::new(message, all_known()));
             }
-        };
-        let hint = match nearest(one, known.iter().copied()) {
-            Some(near) => format!("did you mean {near}?"),
-            None => format!("known arguments: {}", known.join(", ")),
-        };
-        let unknown = reply_text::cut(one, NAME_BYTES);
-        Err(ToolError::new(format!("unknown argument {within}{unknown}"), hint))
+        }
+        Self { fields, within, has_unknown: !unknown.is_empty() }
     }
 
     /// A value, if present and not `null`.
     pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         self.fields.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Whether fields are unknown. What they meant may be what else is missing.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.has_unknown
     }
 
     /// Whether the field is present, even as `null`.
@@ -112,8 +133,24 @@ impl<'a> Arguments<'a> {
     /// A value of a core type, in the native format.
     pub(super) fn native<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
-        let read = serde_json::from_value(value.clone());
-        read.map(Some).map_err(|error| self.type_mismatch(name, &error))
+        self.parse(name, value).map(Some)
+    }
+
+    /// Parses a value of a core type; the error names every place of it that does not fit.
+    pub(super) fn parse<T: DeserializeOwned>(&self, name: &str, value: &Value) -> Result<T, ToolError> {
+        serde_json::from_value(value.clone()).map_err(|error| {
+            let found = wrong_values::<T>(value.clone()).into_iter();
+            let named = found.map(|WrongValue { path, words }| {
+                let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+                let place = format!("{name}{dot}{path}");
+                words.map_or_else(|| self.missing(&place), |words| self.bad(&place, words))
+            });
+            let named: Vec<ToolError> = named.collect();
+            match named.is_empty() {
+                true => self.bad(name, waypost_text::plain_parse_error("", &error.to_string())),
+                false => ToolError::joined(named),
+            }
+        })
     }
 
     /// Like [`Self::native`], but `null` is `Some(None)`: it clears the field.
@@ -151,17 +188,43 @@ impl<'a> Arguments<'a> {
         ToolError::new(format!("{}{name}: {why}", self.within), "see the tool's schema, or the native format")
     }
 
-    /// The error for a value that does not fit its type.
-    pub(super) fn type_mismatch(&self, name: &str, error: &serde_json::Error) -> ToolError {
-        self.bad(name, waypost_text::plain_parse_error("", &error.to_string()))
-    }
-
     fn wrong(&self, name: &str, wanted: &str, found: &Value) -> ToolError {
         let found = match found {
             Value::Number(number) => number.to_string(),
             found => kind(found).to_owned(),
         };
         self.bad(name, format!("must be {wanted}, not {found}"))
+    }
+}
+
+/// The problems of a call so far. All of them are named at once.
+#[derive(Default)]
+pub(super) struct Problems(Vec<ToolError>);
+
+impl Problems {
+    pub(super) fn note(&mut self, error: ToolError) {
+        self.0.push(error);
+    }
+
+    /// Notes the error, if it is one.
+    pub(super) fn take<T>(&mut self, read: Result<T, ToolError>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.push(error);
+                None
+            }
+        }
+    }
+
+    /// Like [`Self::take`], with the default in the place of what cannot be read.
+    pub(super) fn take_or_default<T: Default>(&mut self, read: Result<T, ToolError>) -> T {
+        self.take(read).unwrap_or_default()
+    }
+
+    /// Returns `value`, or one error for all problems.
+    pub(super) fn or<T>(self, value: T) -> Result<T, ToolError> {
+        if self.0.is_empty() { Ok(value) } else { Err(ToolError::joined(self.0)) }
     }
 }
 

@@ -5,7 +5,7 @@ use waypost_core::{Draft, Plan};
 use waypost_formats::Dialect;
 use waypost_service::CreateOptions;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Problems};
 use super::{plan_facts, task_args};
 use crate::plan_text;
 use crate::reply_text;
@@ -19,6 +19,7 @@ const IDS_BYTES: usize = 120;
 const KNOWN: [&str; 9] = ["title", "goal", "body", "status", "queue", "tasks", "file", "text", "format"];
 
 /// The draft of a new plan, the ids generated for it, and notes for the reply.
+#[derive(Default)]
 struct New {
     draft: Draft,
     made: Vec<String>,
@@ -26,17 +27,17 @@ struct New {
 }
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
-    let mut new = new(call, &arguments)?;
+    let mut wrong = Problems::default();
+    let arguments = Arguments::noting_unknown(&call.arguments, &KNOWN, "", &mut wrong);
+    let new = wrong.take(new(call, &arguments));
+    let texts =
+        ["title", "goal", "body", "status", "queue"].map(|name| wrong.take_or_default(arguments.text(name)));
+    // Without a problem there is a plan.
+    let mut new = wrong.or(new)?.unwrap_or_default();
     let spec = &mut new.draft.spec;
-    for (field, name) in [
-        (&mut spec.title, "title"),
-        (&mut spec.goal, "goal"),
-        (&mut spec.body, "body"),
-        (&mut spec.status, "status"),
-        (&mut spec.queue, "queue"),
-    ] {
-        if let Some(text) = arguments.text(name)? {
+    let fields = [&mut spec.title, &mut spec.goal, &mut spec.body, &mut spec.status, &mut spec.queue];
+    for (field, text) in fields.into_iter().zip(texts) {
+        if let Some(text) = text {
             text.clone_into(field);
         }
     }

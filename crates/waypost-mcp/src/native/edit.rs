@@ -5,7 +5,7 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Position, Status, TaskChanges, TaskId};
 use waypost_service::{EditOp, Guard, StatusChange, WriteReply};
 
-use super::arguments::{Arguments, kind};
+use super::arguments::{Arguments, Problems, kind};
 use super::{plan_facts, plan_ref, task_args};
 use crate::reply_text;
 use crate::tool::Answer;
@@ -26,6 +26,8 @@ enum Op {
     Remove,
     Move,
     Status,
+    Hold,
+    Unhold,
     Plan,
 }
 
@@ -52,14 +54,18 @@ impl Op {
             Self::Remove => vec!["task", "detach"],
             Self::Move => [&["task", "parent"][..], &PLACE].concat(),
             Self::Status => [&["task"][..], &STATUS].concat(),
+            Self::Hold => vec!["task", "reason"],
+            Self::Unhold => vec!["task"],
             Self::Plan => PLAN.to_vec(),
         }
     }
 }
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "ops", "known_version"], "")?;
-    let plan = plan_ref::plan(call, &arguments)?;
+    let mut wrong = Problems::default();
+    let arguments =
+        Arguments::noting_unknown(&call.arguments, &["plan", "ops", "known_version"], "", &mut wrong);
+    let plan = wrong.take(plan_ref::plan(call, &arguments));
     let ops = arguments.list("ops")?.ok_or_else(|| arguments.missing("ops"))?;
     if ops.is_empty() {
         return Err(ToolError::new("ops is an empty list", "give at least one operation"));
@@ -71,15 +77,17 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             "send them in several calls, or use plan_export and plan_update",
         ));
     }
-    let guard = Guard::from(arguments.number("known_version")?);
-    let edit = Edit::of(ops)?;
+    let guard = Guard::from(wrong.take_or_default(arguments.number("known_version")));
+    let edit = wrong.take(Edit::of(ops));
+    let (plan, edit) = match wrong.or((plan, edit))? {
+        (Some(plan), Some(edit)) => (plan, edit),
+        (None, _) | (_, None) => return Err(arguments.missing("ops")),
+    };
     let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
     let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
     let reply = call.service().edit(&call.caller, &plan, edit.ops, guard)?;
-    let added = reply.added.iter().zip(&edit.unnamed);
-    let made: Vec<String> = added.filter(|(_, unnamed)| **unnamed).map(|(id, _)| id.to_string()).collect();
     Ok(call.read(&plan, |plan| {
-        let mut answer = answer(call, plan, &made, &reply);
+        let mut answer = answer(call, plan, &reply);
         say_cancelled(plan, &open, &mut answer);
         answer
     })?)
@@ -103,15 +111,16 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     answer.add("cancelled", json!({ "count": names.len(), "tasks": ids }), &text);
 }
 
-fn answer(call: &Call, plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
+fn answer(call: &Call, plan: &Plan, reply: &WriteReply) -> Answer {
     let version = reply.version;
     let mut answer =
         Answer { value: json!({ "plan": plan.id(), "version": version }), text: format!("v{version}") };
     if !reply.changed {
         answer.add("changed", false, ", unchanged");
     }
-    if !made.is_empty() {
-        let ids = reply_text::ranges(made, IDS_BYTES);
+    let added: Vec<String> = reply.added.iter().map(ToString::to_string).collect();
+    if !added.is_empty() {
+        let ids = reply_text::ranges(&added, IDS_BYTES);
         answer.add("added", &ids, &format!("; added {ids}"));
     }
     answer.add_names("next", "; next ", &plan_facts::next_ids(plan));
@@ -126,20 +135,21 @@ struct Edit {
     ops: Vec<EditOp>,
     /// Tasks added without a position, collected until another operation follows.
     adding: Vec<(String, Value)>,
-    /// For each added task, whether it came without an id.
-    unnamed: Vec<bool>,
 }
 
 impl Edit {
     fn of(ops: &[Value]) -> Result<Self, ToolError> {
-        let mut edit = Self::default();
-        let taken = ops.iter().enumerate().map(|(at, op)| edit.take(at, op));
-        let mut wrong: Vec<ToolError> = taken.filter_map(Result::err).collect();
-        wrong.extend(edit.settle().err());
-        if wrong.is_empty() { Ok(edit) } else { Err(ToolError::joined(wrong)) }
+        let (mut edit, mut wrong) = (Self::default(), Problems::default());
+        for (at, op) in ops.iter().enumerate() {
+            let taken = edit.take(at, op, &mut wrong);
+            wrong.take(taken);
+        }
+        let settled = edit.settle();
+        wrong.take(settled);
+        wrong.or(edit)
     }
 
-    fn take(&mut self, at: usize, op: &Value) -> Result<(), ToolError> {
+    fn take(&mut self, at: usize, op: &Value, wrong: &mut Problems) -> Result<(), ToolError> {
         let within = format!("ops[{at}].");
         let Value::Object(fields) = op else {
             let message = format!("ops[{at}]: must be an object, not {}", kind(op));
@@ -150,7 +160,7 @@ impl Edit {
         let op = said.one_of("op", Op::iter())?.ok_or_else(|| said.missing("op"))?;
         let mut fields = fields.clone();
         fields.shift_remove("op");
-        let arguments = Arguments::of(&fields, &op.fields(), within.as_str())?;
+        let arguments = Arguments::noting_unknown(&fields, &op.fields(), within.as_str(), wrong);
         if op != Op::Add {
             self.settle()?;
         }
@@ -163,6 +173,11 @@ impl Edit {
             }
             Op::Move => self.ops.push(relocate(&arguments)?),
             Op::Status => self.ops.push(status(&arguments)?),
+            Op::Hold => {
+                let reason = arguments.text("reason")?.unwrap_or_default().to_owned();
+                self.ops.push(EditOp::HoldTask { task: task(&arguments, "task")?, reason });
+            }
+            Op::Unhold => self.ops.push(EditOp::UnholdTask { task: task(&arguments, "task")? }),
             Op::Plan => self.ops.extend(of_plan(&arguments)?),
         }
         Ok(())
@@ -175,7 +190,7 @@ impl Edit {
         at: usize,
     ) -> Result<(), ToolError> {
         let mut task = fields.clone();
-        task.retain(|name, _| !PLACE.contains(&name.as_str()));
+        task.retain(|name, _| task_args::task_fields().any(|known| known == name));
         let entry = (format!("ops[{at}]"), Value::Object(task));
         let place = place(arguments)?;
         if place == Position::Last {
@@ -194,7 +209,6 @@ impl Edit {
 
     fn put(&mut self, entries: &[(String, Value)], position: Position) -> Result<(), ToolError> {
         let tasks = task_args::read_added(entries)?;
-        self.unnamed.extend(tasks.iter().map(|task| task.id.is_none()));
         self.ops.push(EditOp::AddTasks { tasks, position });
         Ok(())
     }
@@ -231,33 +245,38 @@ fn revise(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     // The code of a wrong value in a new task.
     let changes = changes(arguments).map_err(|error| error.with_fact("code", "invalid"))?;
     let task = task(arguments, "task")?;
-    if changes == TaskChanges::default() {
+    if changes == TaskChanges::default() && !arguments.has_unknown() {
         return Err(arguments.bad("task", format!("no changes to {task} are given")));
     }
     Ok(EditOp::ReviseTask { task, changes: Box::new(changes) })
 }
 
 fn changes(arguments: &Arguments<'_>) -> Result<TaskChanges, ToolError> {
-    let depends = |name: &str| dependencies(arguments, name);
-    Ok(TaskChanges {
-        description: text_or_empty(arguments, "description")?,
-        depends_on: depends("depends_on")?,
-        add_dependencies: depends("depends_also_on")?.unwrap_or_default(),
-        remove_dependencies: depends("depends_no_more_on")?.unwrap_or_default(),
-        when: arguments.native("when")?,
-        complexity: arguments.native_or_none("complexity")?,
-        notes: text_or_empty(arguments, "notes")?,
-        tools: arguments.native_or_none("tools")?,
-        skip: arguments.native("skip")?,
-        locks: arguments.native("locks")?,
-        work: arguments.native_or_none("work")?,
-        check: arguments.native_or_none("check")?,
-        retry: arguments.native_or_none("retry")?,
-        timeout_seconds: arguments.native_or_none("timeout_seconds")?,
-        priority: arguments.native("priority")?,
-        provides: arguments.native_or_none("provides")?,
+    let mut wrong = Problems::default();
+    let changes = TaskChanges {
+        description: wrong.take_or_default(text_or_empty(arguments, "description")),
+        depends_on: wrong.take_or_default(dependencies(arguments, "depends_on")),
+        add_dependencies: wrong
+            .take_or_default(dependencies(arguments, "depends_also_on"))
+            .unwrap_or_default(),
+        remove_dependencies: wrong
+            .take_or_default(dependencies(arguments, "depends_no_more_on"))
+            .unwrap_or_default(),
+        when: wrong.take_or_default(arguments.native("when")),
+        complexity: wrong.take_or_default(arguments.native_or_none("complexity")),
+        notes: wrong.take_or_default(text_or_empty(arguments, "notes")),
+        tools: wrong.take_or_default(arguments.native_or_none("tools")),
+        skip: wrong.take_or_default(arguments.native("skip")),
+        locks: wrong.take_or_default(arguments.native("locks")),
+        work: wrong.take_or_default(arguments.native_or_none("work")),
+        check: wrong.take_or_default(arguments.native_or_none("check")),
+        retry: wrong.take_or_default(arguments.native_or_none("retry")),
+        timeout_seconds: wrong.take_or_default(arguments.native_or_none("timeout_seconds")),
+        priority: wrong.take_or_default(arguments.native("priority")),
+        provides: wrong.take_or_default(arguments.native_or_none("provides")),
         ..TaskChanges::default()
-    })
+    };
+    wrong.or(changes)
 }
 
 /// A text that is given; `null` is an empty one.
@@ -268,10 +287,7 @@ fn text_or_empty(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>
 
 fn dependencies(arguments: &Arguments<'_>, name: &str) -> Result<Option<Vec<Dependency>>, ToolError> {
     let Some(list) = arguments.list(name)? else { return Ok(None) };
-    let read = |(at, value): (usize, &Value)| {
-        serde_json::from_value(value.clone())
-            .map_err(|error| arguments.type_mismatch(&format!("{name}[{at}]"), &error))
-    };
+    let read = |(at, value): (usize, &Value)| arguments.parse(&format!("{name}[{at}]"), value);
     list.iter().enumerate().map(read).collect::<Result<_, _>>().map(Some)
 }
 
@@ -296,16 +312,18 @@ fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
 
 fn of_plan(arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolError> {
     let text = |name: &str| text_or_empty(arguments, name);
+    let mut wrong = Problems::default();
     let changes = PlanChanges {
-        title: text("title")?,
-        goal: text("goal")?,
-        status: text("status")?,
-        owner: text("owner")?,
-        queue: text("queue")?,
-        token_budget: arguments.native_or_none("token_budget")?,
-        body: text("body")?,
+        title: wrong.take_or_default(text("title")),
+        goal: wrong.take_or_default(text("goal")),
+        status: wrong.take_or_default(text("status")),
+        owner: wrong.take_or_default(text("owner")),
+        queue: wrong.take_or_default(text("queue")),
+        token_budget: wrong.take_or_default(arguments.native_or_none("token_budget")),
+        body: wrong.take_or_default(text("body")),
         foreign: None,
     };
+    let changes = wrong.or(changes)?;
     let mut ops = Vec::new();
     if changes != PlanChanges::default() {
         ops.push(EditOp::RevisePlan(Box::new(changes)));

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
+use waypost_core::Draft;
+use waypost_formats::frctl::update_index;
 use waypost_formats::{Dialect, Form, Loss};
 use waypost_service::{Guard, ServiceError, SourceText};
 
@@ -17,6 +19,8 @@ use crate::tool_error::ToolError;
 
 /// Maximum bytes of the list of tasks to be done again.
 const AGAIN_BYTES: usize = 200;
+/// The name of frctl's index of the plans in a folder.
+const INDEX: &str = "index.json";
 /// Maximum number of lost fields that a reply lists.
 const LOSSES_MAX: usize = 10;
 
@@ -35,8 +39,27 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     let text = format!("wrote {file}: v{version} as {dialect}, {bytes} bytes");
     let mut answer = Answer { value, text };
     answer.add_names("lost", &format!("; {dialect} cannot hold "), &lost(&writing.losses));
+    if dialect == Dialect::Frctl {
+        answer.add_notes(&keep_index(call, file, &draft).err().into_iter().collect::<Vec<_>>());
+    }
     answer.warn(&warnings);
     Ok(answer)
+}
+
+/// Updates frctl's index beside an exported plan, if there is one. It is written by the rules for all files of tools; what it says about
+/// other plans stays. Returns a note if the index could not be kept.
+fn keep_index(call: &Call, file: &str, draft: &Draft) -> Result<(), String> {
+    let index = Path::new(file).with_file_name(INDEX).display().to_string();
+    let Ok(known) = call.files().read_plan(&index, Some(Dialect::Frctl)) else { return Ok(()) };
+    if index == file {
+        return Ok(());
+    }
+    let updated =
+        update_index(Some(&known), draft).map_err(|error| format!("{index} was not updated: {error}"))?;
+    let written = call.files().write(&index, &updated, true);
+    written
+        .map(|_| ())
+        .map_err(|_| format!("{index} does not list the plan: `waypost export` by a person updates it"))
 }
 
 /// Returns the format for a file's extension; native for any other.

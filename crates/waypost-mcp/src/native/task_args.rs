@@ -8,7 +8,7 @@ use waypost_core::{FORMAT, Status, Task};
 use waypost_formats::{Dialect, Reading, Unreadable};
 use waypost_service::NewTask;
 
-use super::arguments::{Arguments, kind};
+use super::arguments::{Arguments, Problems, kind};
 use crate::tool_error::ToolError;
 
 /// The fields of a task in the native format, except its state, which its author does not write.
@@ -24,15 +24,18 @@ pub(super) fn task_fields() -> impl Iterator<Item = &'static str> {
 /// Parses the tasks of a new plan. A task without an id gets one from its position, `t1`, `t2`…, so that the author can know it
 /// beforehand; if that id is taken, it gets the next free number past the end. Also returns the generated ids.
 pub(super) fn read_draft(values: &[(String, Value)]) -> Result<(Vec<Task>, Vec<String>), ToolError> {
-    let mut fields = fields(values)?;
+    let mut wrong = Problems::default();
+    let mut fields = fields(values, &mut wrong);
     let made = name_by_position(&mut fields);
     let reading = waypost_formats::read(&text_of(fields), Some(Dialect::Native), None);
-    Ok((tasks_of(reading)?, made))
+    let tasks = wrong.take_or_default(tasks_of(reading));
+    wrong.or((tasks, made))
 }
 
 /// Parses tasks to be added to a plan. Tasks without an id get one when they are written.
 pub(super) fn read_added(values: &[(String, Value)]) -> Result<Vec<NewTask>, ToolError> {
-    let mut fields = fields(values)?;
+    let mut wrong = Problems::default();
+    let mut fields = fields(values, &mut wrong);
     let mut unnamed = Vec::with_capacity(fields.len());
     for ((place, _), task) in values.iter().zip(&mut fields) {
         unnamed.push(!has_id(task));
@@ -41,7 +44,8 @@ pub(super) fn read_added(values: &[(String, Value)]) -> Result<Vec<NewTask>, Too
             task.insert("id".to_owned(), json!(place));
         }
     }
-    let tasks = tasks_of(waypost_formats::read_part(&text_of(fields)))?;
+    let tasks = wrong.take_or_default(tasks_of(waypost_formats::read_part(&text_of(fields))));
+    let tasks = wrong.or(tasks)?;
     if let Some(task) = tasks.iter().find(|task| task.state.status != Status::Pending) {
         let message = format!("task {} cannot be added with a status", task.spec.id);
         return Err(ToolError::new(message, "add it, then set its status with a separate op"));
@@ -53,34 +57,32 @@ pub(super) fn read_added(values: &[(String, Value)]) -> Result<Vec<NewTask>, Too
     Ok(tasks.into_iter().zip(unnamed).map(new).collect())
 }
 
-/// Returns the fields of each task: an object, or a text that is the description. Each value comes with its position.
-fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolError> {
+/// Returns the known fields of each task: an object, or a text that is the description. Each value comes with its position.
+fn fields(values: &[(String, Value)], wrong: &mut Problems) -> Vec<Map<String, Value>> {
     let known: Vec<&str> = task_fields().collect();
     let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
-    let mut wrong = Vec::new();
     for (place, value) in values {
-        let read = match value {
-            Value::String(description) => {
-                Ok(Map::from_iter([("description".to_owned(), json!(description))]))
+        let mut task = match value {
+            Value::String(description) => Map::from_iter([("description".to_owned(), json!(description))]),
+            Value::Object(task) => {
+                Arguments::noting_unknown(task, &known, format!("{place}."), wrong);
+                task.clone()
             }
-            Value::Object(task) => Arguments::of(task, &known, format!("{place}.")).map(|_| task.clone()),
             other => {
                 let message = format!("{place}: must be an object or text, not {}", kind(other));
-                Err(ToolError::new(message, "write a task as {\"description\": \"…\"}"))
+                wrong.note(ToolError::new(message, "write a task as {\"description\": \"…\"}"));
+                Map::from_iter([("description".to_owned(), json!(place))])
             }
         };
-        match read {
-            Ok(task) if says_nothing(&task) => {
-                let message = format!("{place}: a task needs a description");
-                wrong.push(
-                    ToolError::new(message, "describe what is to be done").with_fact("code", "invalid"),
-                );
-            }
-            Ok(task) => fields.push(task),
-            Err(error) => wrong.push(error),
+        let is_whole = task.keys().all(|name| known.contains(&name.as_str()));
+        if is_whole && says_nothing(&task) {
+            let message = format!("{place}: a task needs a description");
+            wrong.note(ToolError::new(message, "describe what is to be done").with_fact("code", "invalid"));
         }
+        task.retain(|name, _| known.contains(&name.as_str()));
+        fields.push(task);
     }
-    if wrong.is_empty() { Ok(fields) } else { Err(ToolError::joined(wrong)) }
+    fields
 }
 
 fn text_of(fields: Vec<Map<String, Value>>) -> String {

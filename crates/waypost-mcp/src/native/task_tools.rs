@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{
-    Dependency, EffectiveStatus, Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState,
+    Dependency, EffectiveStatus, Event, Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState,
     Timestamp,
 };
 use waypost_service::{
@@ -12,7 +12,7 @@ use waypost_service::{
 };
 use waypost_text::quote;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Problems};
 use super::{plan_facts, plan_ref};
 use crate::reply_text;
 use crate::tool::Answer;
@@ -31,6 +31,9 @@ const EARLIER_BYTES_MAX: usize = 1_000;
 const ANSWERS_MAX: usize = 5;
 /// Maximum bytes of a reason why nothing can be claimed.
 const REASON_BYTES: usize = 160;
+
+/// Maximum number of versions before a claim that are searched for the error of an attempt before a retry.
+const EARLIER_VERSIONS_MAX: u64 = 1_000;
 
 pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
@@ -85,7 +88,34 @@ fn before_claim(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Opti
     }
     // What was pruned is not told; the task is claimed all the same.
     let before = call.workspace.plans().at_version(&written.plan, written.version - 1).ok();
-    Ok(before.and_then(|plan| plan.task(task.as_str()).map(|task| task.state.clone())))
+    let before = before.and_then(|plan| plan.task(task.as_str()).map(|task| task.state.clone()));
+    Ok(before.map(|mut before| {
+        if before.error.is_none() && before.reason.is_none() {
+            // A retry by hand has cleared the error, which the next worker needs all the same.
+            before.error = last_failure(call, written, task);
+        }
+        before
+    }))
+}
+
+/// Returns the error of the task's last attempt, if that failed and is among the latest versions.
+fn last_failure(call: &Call, written: &WriteReply, task: &TaskId) -> Option<String> {
+    let after = (written.version - 1).saturating_sub(EARLIER_VERSIONS_MAX);
+    let versions =
+        call.workspace.plans().history(&written.plan, after, EARLIER_VERSIONS_MAX as usize).ok()?;
+    for event in versions.iter().rev().flat_map(|version| version.events.iter().rev()) {
+        if let Event::TaskFailed { task: failed, error, .. } = event
+            && failed == task
+        {
+            return Some(error.clone());
+        }
+        if let Event::TaskDone { task: done, .. } = event
+            && done == task
+        {
+            return None;
+        }
+    }
+    None
 }
 
 fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
@@ -96,7 +126,8 @@ fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
 fn advice(call: &Call, plan: &Plan) -> &'static str {
     let is_elsewhere = |worker: &str| call.caller.relation_to(worker) == Holder::OtherSession;
     if !plan.state().archived && awaits_approval(plan) {
-        return ": plan_start requests it";
+        let is_rejected = !plan.rejection().is_empty();
+        return if is_rejected { "; change the plan, then plan_start" } else { ": plan_start requests it" };
     }
     match plan.running().filter_map(|task| task.state.worker.as_deref()).any(is_elsewhere) {
         true => ", if that session is gone, task_next with task and take_over: true",
@@ -243,11 +274,23 @@ const KNOWN: [&str; 12] = [
 ];
 
 pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
-    let task = task_named(&arguments)?;
-    let status =
-        arguments.one_of("status", ReportStatus::iter())?.ok_or_else(|| arguments.missing("status"))?;
-    let attempt = arguments.small("attempt")?;
+    let mut wrong = Problems::default();
+    let arguments = Arguments::noting_unknown(&call.arguments, &KNOWN, "", &mut wrong);
+    let task = wrong.take(task_named(&arguments));
+    let status = arguments.one_of("status", ReportStatus::iter());
+    let status = wrong.take(status.and_then(|status| status.ok_or_else(|| arguments.missing("status"))));
+    let attempt = wrong.take_or_default(arguments.small("attempt"));
+    for name in ["text", "result", "error", "reason"] {
+        wrong.take(arguments.text(name));
+    }
+    for name in ["sure", "take_over"] {
+        wrong.take(arguments.flag(name));
+    }
+    wrong.take(arguments.texts("choices"));
+    let (task, status) = match wrong.or((task, status))? {
+        (Some(task), Some(status)) => (task, status),
+        (None, _) | (_, None) => return Err(arguments.missing("task")),
+    };
     let plan = plan_of(call, &arguments, &task)?;
     let task = call.read(&plan, |plan| resolve_task(plan, task.as_str()))??;
     let report = match status {

@@ -13,7 +13,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use waypost_core::{Command, Phase, Plan, PlanChanges, PlanId, Proof};
-use waypost_mcp::Server;
+use waypost_mcp::{Server, Toolset};
 use waypost_service::short_digest;
 
 use crate::line::{Era, Line, options, plan, request, text};
@@ -464,4 +464,32 @@ fn an_answer_counts_for_the_call_that_asked_and_for_no_other() {
     assert!(text(&done).starts_with("active"), "{}", text(&done));
     let CallToolResponse::Complete(again) = round(call(&plan), Some(handle)) else { panic!("it is over") };
     assert!(again.is_error.unwrap_or_default(), "a handle works once");
+}
+
+#[test]
+fn the_plan_of_jaatos_tools_starts_by_the_form_at_a_named_host() {
+    for (decision, confirmed) in [("approve", true), ("reject", false)] {
+        let world = World::with_config(CONFIG);
+        let person = Person::answering(accept(json!({ "decision": decision, "reason": "because" })));
+        let session = world.session_with(Toolset::Jaato, "planner", person.clone());
+        let made = session.call("createPlan", json!({ "title": "Ship", "steps": ["build"] })).value;
+        let told = session.ask("startPlan", json!({ "message": "tests are green", "timeout": 30 }));
+        assert_eq!(
+            (told.is_error, &told.value["confirmed"]),
+            (!confirmed, &json!(confirmed)),
+            "{}",
+            told.text
+        );
+        let asked = person.asked();
+        assert!(asked.len() == 1 && asked[0].contains("The agent says: tests are green"), "{asked:?}");
+        let plan = PlanId::new(made["plan_id"].as_str().unwrap()).unwrap();
+        if confirmed {
+            assert_eq!(approver(&world, &plan), "person:someone at person-host (elicitation)");
+            let set = json!({ "step_id": "step_1", "status": "in_progress" });
+            assert_eq!(session.call("setStepStatus", set).value["status"], "in_progress");
+        } else {
+            assert!(told.text.contains("Plan rejected by the user: because"), "{}", told.text);
+            assert_eq!(phase(&world, &plan), Phase::Draft);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use serde_json::json;
+use serde_json::{Value, json};
 use waypost_mcp::Toolset;
 use waypost_testkit::SeededRng;
 
@@ -42,6 +42,34 @@ fn an_export_creates_plans_and_replaces_only_its_own() {
     let said = session.refused("plan_export", json!({ "file": "old-plan.md", "overwrite": true }));
     assert!(said.contains("was not written by a tool"), "{said}");
     assert!(said.contains("name it .waypost/files/old-plan.md"), "{said}");
+}
+
+#[test]
+fn frctls_index_beside_an_exported_plan_is_kept_where_tools_may_write_it() {
+    let world = World::new();
+    let session = begin(&world, "main");
+    let scratch = world.folder().join(".waypost/files");
+    fs::create_dir_all(&scratch).unwrap();
+    let index = r#"{"plans":[{"id":"old","title":"Old"}],"last_updated":"2026-01-01T00:00:00Z"}"#;
+    fs::write(scratch.join("index.json"), index).unwrap();
+    let export = |file: &str| session.call("plan_export", json!({ "file": file, "format": "frctl" }));
+    let told = export(".waypost/files/release.json");
+    let plan = told.value["plan"].as_str().unwrap();
+    let kept: Value = serde_json::from_str(&fs::read_to_string(scratch.join("index.json")).unwrap()).unwrap();
+    let ids: Vec<&str> =
+        kept["plans"].as_array().unwrap().iter().map(|plan| plan["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["old", plan], "{kept}");
+    assert_eq!(told.value.get("notes"), None);
+    // A person's index is not a tool's to write: the reply says so.
+    fs::write(world.folder().join("index.json"), index).unwrap();
+    let told = export("release-plan.json");
+    assert_eq!(fs::read_to_string(world.folder().join("index.json")).unwrap(), index);
+    let note = "index.json does not list the plan: `waypost export` by a person updates it";
+    assert_eq!(told.value["notes"], json!([note]));
+    // A file that is called like an index and is none is left alone.
+    fs::write(scratch.join("index.json"), "{\"a\": 1}").unwrap();
+    export(".waypost/files/release2.json");
+    assert_eq!(fs::read_to_string(scratch.join("index.json")).unwrap(), "{\"a\": 1}");
 }
 
 #[test]

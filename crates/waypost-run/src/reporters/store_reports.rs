@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waypost_config::{Config, ExecutionEnv, Report, Reporter};
 use waypost_core::{ActorKind, Plan, PlanId};
@@ -19,8 +19,10 @@ use crate::scheduler::{RunEvent, notices_of};
 
 /// The name of the lock that the reporting process holds.
 const LOCK: &str = "reports";
-/// The longest time between two reads of the log, and until it is noticed that the server ends.
+/// The longest time until it is noticed that the server ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The time between two attempts to become the process that reports.
+const LOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of versions read at a time.
 const VERSIONS_MAX: usize = 1_000;
 /// Maximum number of plans that are kept in memory between two changes.
@@ -102,26 +104,40 @@ struct Reporting {
 impl Reporting {
     fn run(mut self, ends: &AtomicBool) -> Vec<String> {
         let mut watch = self.plans.watch();
+        let (mut has_news, mut next_lock) = (true, Instant::now());
         loop {
             let is_last = ends.load(Ordering::Acquire);
-            // A store that cannot be read now may be readable later.
-            let _unread = self.report_new();
+            if Instant::now() >= next_lock {
+                self.take_lock();
+                next_lock = Instant::now() + LOCK_INTERVAL;
+            }
+            if has_news || is_last {
+                // A store that cannot be read now may be readable later.
+                has_news = self.report_new().is_err();
+            }
             if is_last {
                 return self.reporters.finish();
             }
-            let waited = watch.as_mut().is_ok_and(|watch| watch.wait(POLL_INTERVAL).is_ok());
-            if !waited {
-                std::thread::park_timeout(POLL_INTERVAL);
-                watch = self.plans.watch();
+            match watch.as_mut().map(|watch| watch.wait(POLL_INTERVAL)) {
+                Ok(Ok(changed)) => has_news |= changed,
+                Ok(Err(_)) | Err(_) => {
+                    // Without a watch the log has to be read to learn whether it grew.
+                    std::thread::park_timeout(POLL_INTERVAL);
+                    (watch, has_news) = (self.plans.watch(), true);
+                }
             }
+        }
+    }
+
+    /// Becomes the process that reports, if there is none.
+    fn take_lock(&mut self) {
+        if !self.lock.as_ref().is_some_and(|lock| lock.holds()) {
+            self.lock = self.plans.store().try_lock(LOCK).ok().flatten();
         }
     }
 
     /// Reports what was written since the last look, if this process is the one that reports.
     fn report_new(&mut self) -> Result<(), StoreError> {
-        if !self.lock.as_ref().is_some_and(|lock| lock.holds()) {
-            self.lock = self.plans.store().try_lock(LOCK)?;
-        }
         loop {
             let (entries, _) = self.plans.log(self.seen, &LogFilter::default(), VERSIONS_MAX)?;
             let is_last = entries.len() < VERSIONS_MAX;

@@ -344,6 +344,10 @@ impl Recipient<'_> {
         cache: &mut Cache,
         from: Option<&PlanId>,
     ) -> Result<Option<Truth>> {
+        let is_meant = match from {
+            Some(from) => self.means(transaction, cache, from)?,
+            None => false,
+        };
         let task = &self.wait.on.task;
         let mut end_in = |id: &PlanId| -> Result<Option<Option<UpstreamResult>>> {
             let Some(version) = transaction.plan_state(id)?.version() else { return Ok(None) };
@@ -371,7 +375,7 @@ impl Recipient<'_> {
             return Ok(Some(Truth::Absent));
         }
         // A plan that finished without the result of one plan is not reopened by another plan of the same agent.
-        let listens = self.heard.is_none() || !self.has_ended;
+        let listens = is_meant && (self.heard.is_none() || !self.has_ended);
         if let Some(from) = from.filter(|_| listens)
             && let Some(Some(ending)) = end_in(from)?
             && ending.status == Status::Done
@@ -383,6 +387,28 @@ impl Recipient<'_> {
             // The task was reopened, or nothing was received yet: locate the plan.
             (Some(None), _) | (None, None) => None,
             (None, Some(_)) => Some(Truth::Absent),
+        })
+    }
+
+    /// Whether the recipient means this plan of the agent, which may have ended just now: a plan that was created later and
+    /// has the task is meant instead.
+    fn means(&self, transaction: &mut dyn Transaction, cache: &mut Cache, from: &PlanId) -> Result<bool> {
+        let Some(plan) = cache.get(from) else { return Ok(false) };
+        let (is_over, created_at) = (plan.state().phase.is_finished(), plan.state().created_at);
+        if is_over {
+            return Ok(!has_later(transaction, cache, self.wait, created_at)?);
+        }
+        Ok(match locate(transaction, cache, &self.wait.plan, &self.wait.on)? {
+            TargetStatus::There { plan, .. } => plan == *from,
+            TargetStatus::NoSuchPlan(_)
+            | TargetStatus::Purged(_)
+            | TargetStatus::OwnPlan(_)
+            | TargetStatus::OwnedBy { .. }
+            | TargetStatus::NoSuchTask { .. }
+            | TargetStatus::NoPlanOf(_)
+            | TargetStatus::NoTaskOf(_)
+            | TargetStatus::OnlyInEnded { .. }
+            | TargetStatus::NoName(_) => true,
         })
     }
 

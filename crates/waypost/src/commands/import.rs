@@ -14,7 +14,7 @@ use waypost_core::{Draft, Plan, PlanId, Problem, Refusal, Status, Task, TaskId, 
 use waypost_formats::frctl::is_index_line;
 use waypost_formats::{Baseline, Dialect, fit_to_plan};
 use waypost_service::admission::forbids_writing;
-use waypost_service::{Caller, CreateOptions, ServiceError};
+use waypost_service::{Caller, CreateOptions, ServiceError, approval_note};
 use waypost_store::PlanStore;
 
 use self::folder::Sources;
@@ -285,15 +285,13 @@ fn put(
             if running.len() == 1 { "it" } else { "them" }
         ));
     }
-    let (head, awaits) = plans.with_plan(&committed.plan, |plan| {
-        let awaits = plan.state().approval_required && plan.state().approval.is_none();
-        (json!({ "title": plan.spec().title, "tasks": plan.len(), "phase": plan.state().phase }), awaits)
+    let (head, note) = plans.with_plan(&committed.plan, |plan| {
+        let head = json!({ "title": plan.spec().title, "tasks": plan.len(), "phase": plan.state().phase });
+        (head, approval_note(plan))
     })?;
-    if awaits {
-        context.out.note(format!(
-            "plan {} has work for executors: nothing runs until a person approves it",
-            committed.plan
-        ));
+    let awaits = note.is_some();
+    if let Some(note) = note {
+        context.out.note(note);
     }
     let tasks = head.get("tasks").and_then(Value::as_u64).unwrap_or(0) as usize;
     context.out.say(format!(

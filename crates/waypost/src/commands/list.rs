@@ -3,13 +3,14 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
-use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
+use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::foreign_folders::{ForeignFolder, not_imported};
 use crate::links::Link;
+use crate::load_config::Folders;
 use crate::options::within;
 use crate::style::Look;
 use crate::view::plan::refusal_words;
@@ -100,12 +101,7 @@ impl List {
         context.note_damage(&page.warnings);
         let is_first = !narrowed && query.after.is_none();
         let foreign = match is_first.then(|| context.folders()) {
-            Some(Ok(folders)) => {
-                // A link that cannot be read is reported where links are kept.
-                let links = Link::all(&folders).unwrap_or_default();
-                let linked: Vec<_> = links.iter().map(|link| link.folder().to_owned()).collect();
-                not_imported(&folders.workspace, &plans, &linked)
-            }
+            Some(Ok(folders)) => other_folders(&folders, &plans),
             Some(Err(_)) | None => Vec::new(),
         };
         if context.out.json {
@@ -144,6 +140,14 @@ impl List {
         foreign.iter().for_each(|folder| context.out.say(folder.describe()));
         Ok(())
     }
+}
+
+/// Returns the folders of other programs whose plans are neither imported nor linked.
+pub(crate) fn other_folders(folders: &Folders, plans: &PlanStore) -> Vec<ForeignFolder> {
+    // A link that cannot be read is reported where links are kept.
+    let links = Link::all(folders).unwrap_or_default();
+    let linked: Vec<_> = links.iter().map(|link| link.folder().to_owned()).collect();
+    not_imported(&folders.workspace, plans, &linked)
 }
 
 fn row(head: &PlanSummary, now: waypost_core::Timestamp) -> Vec<Cell> {

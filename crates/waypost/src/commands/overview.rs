@@ -8,9 +8,10 @@ use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 use waypost_text::count;
 
 use crate::commands::answer::waiting_in;
+use crate::commands::list::other_folders;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::foreign_folders::{ForeignFolder, not_imported};
+use crate::foreign_folders::ForeignFolder;
 use crate::style::Look;
 use crate::view::text;
 
@@ -78,7 +79,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     for head in page.items {
         rows.extend(row(&plans, &config, head)?);
     }
-    let foreign = not_imported(&folders.workspace, &plans);
+    let foreign = other_folders(&folders, &plans);
     let place = context.store_location()?.location;
     if context.out.json {
         let of = |part: usize| -> Vec<Value> {

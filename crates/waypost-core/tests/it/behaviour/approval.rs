@@ -11,8 +11,11 @@ fn agents_plan() -> Desk {
 #[test]
 fn an_agents_plan_with_work_for_machines_runs_nothing_until_a_person_approves() {
     let mut desk = agents_plan();
-    assert_eq!(desk.refuses(Command::Activate), Refusal::NeedsApproval {});
-    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(desk.refuses(Command::Activate), Refusal::NeedsApproval { rejection: String::new() });
+    assert_eq!(
+        desk.asks(&worker(), ask::start("a")).unwrap_err(),
+        Refusal::NeedsApproval { rejection: String::new() }
+    );
     assert_eq!(desk.plan.waiting("a", desk.now), [BlockReason::Approval]);
     for by in [agent(), worker(), system()] {
         let only_a_person = Refusal::OnlyAPerson { what: "approve a plan", by: by.clone() };
@@ -41,7 +44,10 @@ fn a_draft_cannot_bring_its_own_approval() {
     draft.state.approval_required = false;
     let mut desk = Desk::made_by(&agent(), draft);
     assert_eq!(desk.plan.state().approval, None);
-    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(
+        desk.asks(&worker(), ask::start("a")).unwrap_err(),
+        Refusal::NeedsApproval { rejection: String::new() }
+    );
 }
 
 #[test]
@@ -136,7 +142,11 @@ fn a_workers_refusal_is_recorded_once_and_holds_until_it_starts_or_a_person_appr
 fn a_rejected_plan_runs_nothing_even_if_nobody_had_to_be_asked() {
     let mut desk = Desk::made_by(&ada(), plan_of([by_machine("a", &[])]));
     desk.does(Command::Reject { reason: "too bold".into() });
-    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    let refused = desk.asks(&worker(), ask::start("a")).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the plan needs a person's approval before anything runs; person:ada rejected it (\"too bold\")"
+    );
     assert_eq!(desk.plan.state().reason, "too bold");
     let words = TaskChanges { description: Some("less bold".into()), ..TaskChanges::default() };
     desk.asks(&agent(), ask::revise("a", words)).unwrap();
@@ -344,7 +354,10 @@ fn a_persons_pause_holds_while_the_approval_is_void() {
     assert!(is_stopped(&desk.asks(&agent(), Command::Resume).unwrap_err()));
     desk.does(Command::Resume);
     assert_eq!(desk.plan.state().phase, Phase::Draft);
-    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(
+        desk.asks(&worker(), ask::start("a")).unwrap_err(),
+        Refusal::NeedsApproval { rejection: String::new() }
+    );
 }
 
 #[test]
@@ -400,7 +413,10 @@ fn an_agent_that_gives_machines_work_in_a_persons_plan_asks() {
     assert_eq!(desk.plan.state().phase, Phase::Active, "the person is the one who would be asked");
     desk.asks(&agent(), add(vec![by_machine("c", &[])])).unwrap();
     assert_eq!(desk.plan.state().phase, Phase::AwaitingApproval);
-    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(
+        desk.asks(&worker(), ask::start("a")).unwrap_err(),
+        Refusal::NeedsApproval { rejection: String::new() }
+    );
     desk.does(approve(&desk));
     desk.asks(&worker(), ask::start("a")).unwrap();
 }
@@ -413,7 +429,10 @@ fn what_runs_goes_on_while_a_person_is_asked_again_and_the_plan_ends_after_it() 
     desk.asks(&agent(), add(vec![by_machine("c", &[])])).unwrap();
     desk.asks(&worker(), ask::finish("a", done())).unwrap();
     assert_eq!(desk.standings(), "a:done b:ready c:ready");
-    assert_eq!(desk.asks(&agent(), ask::start("b")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(
+        desk.asks(&agent(), ask::start("b")).unwrap_err(),
+        Refusal::NeedsApproval { rejection: String::new() }
+    );
 }
 
 fn own(desk: &Desk, digest: &str) -> Command {
@@ -439,7 +458,7 @@ fn a_persons_own_plan_starts_with_a_record_that_no_agent_can_use() {
     let state = desk.plan.state();
     assert_eq!((state.phase, state.approval_required), (Phase::AwaitingApproval, true));
     assert_eq!(state.approval, None);
-    assert_eq!(desk.refuses(own(&desk, "sha256:3")), Refusal::NeedsApproval {});
+    assert_eq!(desk.refuses(own(&desk, "sha256:3")), Refusal::NeedsApproval { rejection: String::new() });
     desk.does(approve_digest(&desk, "sha256:3"));
 }
 

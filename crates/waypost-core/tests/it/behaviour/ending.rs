@@ -132,7 +132,7 @@ fn an_agent_speaks_for_what_it_works_on_in_any_of_its_sessions() {
 }
 
 #[test]
-fn only_its_owner_or_a_person_archives_a_started_plan_with_open_tasks() {
+fn only_its_owner_or_a_person_archives_or_ends_a_started_plan_with_open_tasks() {
     let mut draft = plan_of([task("a", &[])]);
     "robin".clone_into(&mut draft.spec.owner);
     let mut desk = Desk::with(draft);
@@ -141,6 +141,12 @@ fn only_its_owner_or_a_person_archives_a_started_plan_with_open_tasks() {
         let refused = desk.asks(&other, Command::Archive).unwrap_err();
         let (owner, by, wanted) = ("robin".to_owned(), other.to_string(), "archive it");
         assert_eq!(refused, Refusal::NotItsPlan { owner, by, wanted });
+        for phase in [Phase::Completed, Phase::Failed, Phase::Cancelled] {
+            let refused =
+                desk.asks(&other, Command::FinishPlan { phase, summary: String::new() }).unwrap_err();
+            let (owner, by, wanted) = ("robin".to_owned(), other.to_string(), "end it");
+            assert_eq!(refused, Refusal::NotItsPlan { owner, by, wanted }, "{phase:?}");
+        }
     }
     for may in [Actor::agent("robin"), Actor::person("ada")] {
         desk.asks(&may, Command::Archive).unwrap();
@@ -148,4 +154,15 @@ fn only_its_owner_or_a_person_archives_a_started_plan_with_open_tasks() {
     }
     desk.does(ask::finish("a", done()));
     desk.asks(&Actor::agent("mallory"), Command::Archive).unwrap();
+}
+
+#[test]
+fn its_owner_and_a_person_end_a_started_plan_with_open_tasks() {
+    for may in [Actor::agent("robin"), Actor::person("ada")] {
+        let mut draft = plan_of([task("a", &[])]);
+        "robin".clone_into(&mut draft.spec.owner);
+        let mut desk = Desk::with(draft);
+        desk.asks(&may, Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() }).unwrap();
+        assert_eq!(desk.plan.state().phase, Phase::Cancelled);
+    }
 }

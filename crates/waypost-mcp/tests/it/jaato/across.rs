@@ -33,7 +33,9 @@ fn a_parent_and_its_subagent_work_as_the_document_shows() {
     let added = wait_for(&parent, "implementer", &last);
     assert_eq!(added["step_id"], "step_2");
     assert_eq!((&added["status"], &added["sequence"]), (&json!("blocked"), &json!(2)));
-    assert_eq!(added["blocked_by"], on("implementer", &last));
+    let plan = &created["source_plan_id"];
+    let means = json!([{ "agent_id": "implementer", "step_id": last, "plan_id": plan }]);
+    assert_eq!(added["blocked_by"], means);
     assert_eq!(added["message"], "Step added with 1 dependencies (BLOCKED)");
     let blocked = parent.call("getBlockedSteps", json!({})).value;
     assert_eq!(blocked["count"], 1);
@@ -80,11 +82,11 @@ fn what_fails_is_skipped_or_cancelled_skips_whoever_waits_and_says_why() {
     child.call("setStepStatus", json!({ "step_id": "step_2", "status": "skipped", "result": "not needed" }));
     child.call("completePlan", json!({ "status": "cancelled" }));
     for (id, why) in [
-        ("step_2", "child:step_1, which it waited for, was not accomplished: it failed"),
-        ("step_3", "child:step_2, which it waited for, was skipped"),
-        ("step_4", "child:step_3, which it waited for, was cancelled"),
+        ("step_2", "step_1, which it waited for, was not accomplished: it failed"),
+        ("step_3", "step_2, which it waited for, was skipped"),
+        ("step_4", "step_3, which it waited for, was cancelled"),
     ] {
-        let step = step(&main, id);
+        let (step, why) = (step(&main, id), format!("child:{plan}/{why}"));
         assert_eq!((&step["status"], &step["result"]), (&json!("skipped"), &json!(why)), "{id}");
     }
     // The same when it has happened already, for a plan that is named.
@@ -324,7 +326,8 @@ fn a_plan_that_ends_while_it_is_waited_for_answers() {
     child.call("completePlan", json!({ "status": "cancelled" }));
     let skipped = step(&main, "step_2");
     assert_eq!(skipped["status"], "skipped", "{skipped}");
-    assert_eq!(skipped["result"], "child:step_2, which it waited for, was cancelled");
+    let expected = format!("child:{plan}/step_2, which it waited for, was cancelled");
+    assert_eq!(skipped["result"], json!(expected));
 }
 
 #[test]
@@ -417,4 +420,50 @@ fn the_blocked_steps_of_any_plan_can_be_asked_for() {
     let blocked = child.call("getBlockedSteps", json!({ "plan_id": plan })).value;
     assert_eq!((&blocked["count"], &blocked["blocked_steps"][0]["step_id"]), (&json!(1), &json!("step_2")));
     assert_eq!(child.call("getBlockedSteps", json!({})).value["blocked_steps"], json!([]));
+}
+
+#[test]
+fn a_dependency_waits_for_the_plan_that_the_reply_named() {
+    let world = World::new();
+    let (main, first, second) = (agent(&world, "main"), agent(&world, "child"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &first, "First", &["b", "c"]);
+    world.wait(1);
+    let named = started(&world, &second, "Second", &["b", "c"]);
+    let waits = wait_for(&main, "child", "step_1");
+    assert_eq!(waits["resolved_to"]["child:step_1"], json!(named));
+    // Another plan of the same agent has a step of that name, whether it is older or newer.
+    first.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "first" } }));
+    assert_eq!(step(&main, "step_2")["status"], "blocked");
+    world.wait(1);
+    let third = agent(&world, "child");
+    started(&world, &third, "Third", &["b", "c"]);
+    third.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "third" } }));
+    assert_eq!(step(&main, "step_2")["status"], "blocked");
+    let blocked = main.call("getBlockedSteps", json!({})).value;
+    assert_eq!(blocked["blocked_steps"][0]["resolved_to"]["child:step_1"], json!(named), "{blocked}");
+    // The same dependency once more is the same dependency.
+    let again = json!({ "step_id": "step_2", "depends_on": on("child", "step_1") });
+    assert_eq!(main.call("addDependentStep", again).value["blocked_by"].as_array().map(Vec::len), Some(1));
+    second.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "second" } }));
+    let answered = step(&main, "step_2");
+    assert_eq!(
+        (&answered["status"], &answered["received_outputs"]["child:step_1"]),
+        (&json!("pending"), &json!({ "plan": "second" })),
+        "{answered}"
+    );
+}
+
+#[test]
+fn an_older_plan_does_not_answer_for_the_one_that_is_meant_but_has_not_started() {
+    let world = World::new();
+    let (main, first, second) = (agent(&world, "main"), agent(&world, "child"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &first, "First", &["b", "c"]);
+    world.wait(1);
+    let draft = second.call("createPlan", json!({ "title": "Second", "steps": ["b", "c"] })).value;
+    let waits = wait_for(&main, "child", "step_1");
+    assert_eq!(waits["resolved_to"]["child:step_1"], draft["plan_id"]);
+    first.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "first" } }));
+    assert_eq!(step(&main, "step_2")["status"], "blocked");
 }

@@ -167,7 +167,7 @@ fn the_end_of_a_plan_is_told_once_wherever_a_page_ends() {
 fn an_event_says_what_was_true_when_it_happened() {
     let world = World::new();
     let (main, child) = (agent(&world, "main"), agent(&world, "child"));
-    started(&world, &main, "M", &["a"]);
+    let awaited = started(&world, &main, "M", &["a"]);
     main.call("subscribeToTasks", json!({ "event_types": ["step_completed", "step_blocked"] }));
     let plan = started(&world, &child, "Before", &["b", "c"]);
     set(&child, "step_1", "completed");
@@ -189,6 +189,7 @@ fn an_event_says_what_was_true_when_it_happened() {
         (&blocked["source_step_description"], &blocked["source_step_sequence"]),
         (&json!("c"), &json!(2))
     );
+    let on = json!([{ "agent_id": "main", "step_id": "step_1", "plan_id": awaited }]);
     assert_eq!(blocked["payload"]["blocked_by"], on, "it was blocked then: {blocked}");
 }
 

@@ -1,6 +1,7 @@
 //! Changing plans.
 
 use serde_json::{Value, json};
+use waypost_core::Command;
 use waypost_mcp::Toolset;
 
 use super::{begin, plan};
@@ -22,7 +23,7 @@ fn operations_of_one_call_are_one_version() {
         ] }),
     );
     assert_eq!(told.value["version"], 2);
-    assert_eq!(told.value["added"], "t4-t5");
+    assert_eq!(told.value["added"], "t4-t5, first");
     let tasks = session.call("plan_get", json!({ "full": true })).value;
     let ids: Vec<&str> =
         tasks["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
@@ -134,7 +135,11 @@ fn a_stale_version_is_answered_with_what_changed_since() {
     );
     assert_eq!(
         told.value,
-        json!({ "code": "conflict", "version": 2, "changed": ["t2: description=theirs"] })
+        json!({
+            "code": "conflict", "version": 2, "changed": ["t2: description=theirs"],
+            "detail": format!("plan {id} is at version 2, not 1; changed since: t2: description=theirs"),
+            "hint": "nothing was written; read the changes, then retry",
+        })
     );
     assert_eq!(session.call("plan_get", json!({ "task": "t2" })).value["description"], "theirs");
 }
@@ -241,4 +246,23 @@ fn what_is_done_is_not_done_when_its_result_says_otherwise() {
     );
     session.call("plan_edit", op(true));
     assert_eq!(session.call("plan_get", json!({})).value["phase"], "completed");
+}
+
+#[test]
+fn an_agent_holds_a_task_and_lifts_its_own_hold_but_not_a_persons() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    let edit = |ops: Value| session.ask("plan_edit", json!({ "ops": [ops] }));
+    assert!(!edit(json!({ "op": "hold", "task": "t1", "reason": "not before the freeze ends" })).is_error);
+    let told = session.ask("task_next", json!({ "task": "t1" }));
+    assert!(told.is_error && told.text.contains("not before the freeze ends"), "{}", told.text);
+    assert!(!edit(json!({ "op": "unhold", "task": "t1" })).is_error);
+    assert_eq!(session.call("task_next", json!({})).value["task"], "t1");
+    session.call("task_report", json!({ "task": "t1", "status": "release" }));
+    let hold = Command::HoldTask { task: waypost_testkit::id("t1"), reason: "ask me".to_owned() };
+    world.person(&id, hold);
+    let told = edit(json!({ "op": "unhold", "task": "t1" }));
+    assert_eq!((told.is_error, &told.value["code"]), (true, &json!("stopped_by_person")), "{}", told.text);
+    let told = edit(json!({ "op": "hold", "task": "t1", "until": "noon" }));
+    assert!(told.text.starts_with("unknown argument ops[0].until"), "{}", told.text);
 }

@@ -127,6 +127,67 @@ fn an_unknown_executor_is_answered_with_those_that_are_known_and_every_wrong_op_
 }
 
 #[test]
+fn an_unknown_argument_hides_no_other_problem_and_programs_get_each() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    let tasks = json!([
+        { "id": "t1", "descr": "one", "work": { "executor": 5 }, "locks": ["a", { "key": 3 }] },
+        { "id": "t2", "description": "b", "check": { "inputs": {} } },
+    ]);
+    let told = session.ask("plan_create", json!({ "title": 5, "titl": "x", "tasks": tasks }));
+    assert_eq!(
+        (&told.value["code"], &told.value["hint"]),
+        (&json!("bad_request"), &json!("fix all of them, then retry"))
+    );
+    let problems = told.value["problems"].as_array().unwrap();
+    let messages: Vec<&str> = problems.iter().map(|problem| problem["message"].as_str().unwrap()).collect();
+    assert_eq!(
+        messages,
+        [
+            "unknown argument titl",
+            "unknown argument tasks[0].descr",
+            "task t1: `work.executor` has the wrong type: must be text, not `5`",
+            "task t1: `locks[1].key` has the wrong type: must be text, not `3`",
+            "task t2: `check.executor` is missing",
+            "title: must be text, not 5",
+        ]
+    );
+    assert_eq!((&problems[0]["hint"], &problems[2]["task"]), (&json!("did you mean title?"), &json!("t1")));
+    for message in messages {
+        assert!(told.text.contains(message), "{message}: {}", told.text);
+    }
+    let ops = json!([
+        { "op": "revise", "task": "t1", "zork": 1, "priority": "high", "work": { "executor": 5 } },
+        { "op": "add", "description": "c", "retry": { "attempts": "x" }, "zork": 1 },
+    ]);
+    let said = session.refused("plan_edit", json!({ "ops": ops, "zork": 1 }));
+    for place in [
+        "unknown argument zork",
+        "unknown argument ops[0].zork",
+        "ops[0].priority: must be a whole number",
+        "ops[0].work.executor: must be text",
+        "unknown argument ops[1].zork",
+        "`retry.attempts` has the wrong type",
+    ] {
+        assert!(said.contains(place), "{place}: {said}");
+    }
+    let wrong = json!({ "task": "t1", "status": "finished", "text": 3, "zork": 1 });
+    let said = session.refused("task_report", wrong);
+    for place in ["unknown argument zork", "status cannot be \"finished\"", "text: must be text"] {
+        assert!(said.contains(place), "{place}: {said}");
+    }
+    // A refusal of the service has its code, its facts, its text and its hint.
+    let told = session.ask("plan_get", json!({ "plan": "nope" }));
+    assert_eq!(
+        told.value,
+        json!({
+            "code": "no_such_plan", "plan": "nope", "detail": "no plan is called nope",
+            "hint": "plan_list with all: true lists the plans",
+        })
+    );
+}
+
+#[test]
 fn plans_are_listed_a_page_at_a_time_and_only_ones_own() {
     let (world, session) = begin();
     for number in 0..21 {

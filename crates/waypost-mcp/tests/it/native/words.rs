@@ -31,6 +31,16 @@ fn a_rejection_is_shown_until_somebody_is_asked_anew() {
     let told = session.call("plan_get", json!({}));
     assert!(told.text.ends_with("; needs approval; rejected: \"not on a Friday\""), "{}", told.text);
     assert_eq!(told.value["rejected"], "not on a Friday");
+    // Whoever is refused because of it learns the reason.
+    let rejected = "person:ada rejected it (\"not on a Friday\")";
+    let told = session.call("task_next", json!({}));
+    assert_eq!(
+        told.text,
+        format!("nothing: the plan needs a person's approval; {rejected}; change the plan, then plan_start")
+    );
+    let told = session.ask("task_report", json!({ "task": "t1", "status": "done" }));
+    assert!(told.is_error && told.text.contains(rejected), "{}", told.text);
+    assert_eq!(told.value["rejection"], rejected);
     session
         .call("plan_edit", json!({ "ops": [{ "op": "revise", "task": "t1", "description": "on Monday" }] }));
     session.call("plan_start", json!({ "wait": 0 }));
@@ -90,7 +100,7 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
     check(
         "plan_edit",
         json!({ "ops": [{ "op": "body", "body": "x" }] }),
-        "use one of add, revise, remove, move, status, plan",
+        "use one of add, revise, remove, move, status, hold, unhold, plan",
     );
     check(
         "plan_edit",

@@ -189,12 +189,12 @@ fn a_report_says_which_task_is_in_which_status_and_a_plan_is_always_an_id() {
 
 #[test]
 fn a_claim_carries_what_the_next_worker_needs_to_know() {
-    let (_world, session) = begin();
-    plan(
+    let (world, session) = begin();
+    let id = plan(
         &session,
         json!([
             { "id": "look", "description": "look" },
-            { "id": "fix", "description": "fix", "depends_on": ["look"], "retry": { "attempts": 3 } },
+            { "id": "fix", "description": "fix", "depends_on": ["look"], "retry": { "attempts": 2 } },
         ]),
     );
     take(&session);
@@ -214,6 +214,16 @@ fn a_claim_carries_what_the_next_worker_needs_to_know() {
     let told = session.call("task_next", json!({}));
     assert_eq!((&told.value["last_error"], told.value.get("released")), (&json!("test 7 is red"), None));
     assert!(told.text.contains("\nlast error: \"test 7 is red\""), "{}", told.text);
+    // A retry by hand clears the error of the task, but not for its next worker.
+    session.call("task_report", json!({ "task": "fix", "status": "failed", "text": "test 8 is red" }));
+    world.person(&id, Command::RetryPlan);
+    let told = session.call("task_next", json!({}));
+    assert_eq!((&told.value["task"], &told.value["last_error"]), (&json!("fix"), &json!("test 8 is red")));
+    // What was done and is to be done again did not fail.
+    session.call("task_report", json!({ "task": "fix", "status": "done", "text": "all green" }));
+    world.person(&id, Command::RetryTask { task: waypost_testkit::id("fix") });
+    let told = session.call("task_next", json!({}));
+    assert_eq!((&told.value["task"], told.value.get("last_error")), (&json!("fix"), None));
 }
 
 #[test]
