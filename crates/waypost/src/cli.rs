@@ -45,6 +45,7 @@ Administer
   schema   List the formats, or print a schema; also validate, completions, help
 
 Options: --store URL, --global, -C DIR, --as WHO, --json, --color WHEN, --version; any prefix names a plan or task
+Exit codes: 0 success, 1 failure, 2 usage, 3 version conflict, 4 invalid plan, 5 not found, 6 newer store, 130 interrupted
 `waypost help COMMAND` explains a command, with its options and examples.
 ";
 
@@ -312,3 +313,23 @@ commands!(Task {
     /// Claim a task and start it
     Start(command::task_lifecycle::Start),
 });
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Lines of the help that fit a terminal.
+    const HELP_LINES_MAX: usize = 40;
+
+    #[test]
+    fn the_help_names_every_command_and_fits_a_screen() {
+        let names: Vec<String> =
+            HELP.split(|c: char| !c.is_ascii_lowercase() && c != '-').map(str::to_owned).collect();
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            assert!(names.iter().any(|name| name == command.get_name()), "{}", command.get_name());
+        }
+        assert!(HELP.lines().count() <= HELP_LINES_MAX);
+    }
+}

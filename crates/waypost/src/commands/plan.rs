@@ -43,10 +43,10 @@ pub(crate) struct Plan {
     #[command(subcommand)]
     act: Option<Planning>,
     #[command(flatten)]
-    generate: Option<Generate>,
+    generate: Generate,
 }
 
-/// What else a model does with plans.
+// What else a model does with plans. No help text: it would replace that of the command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Planning {
     /// Break a goal, plan or task down into small enough tasks with a model
@@ -66,8 +66,8 @@ pub(crate) enum Planning {
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
     /// Goal of the plan; - reads it from standard input
-    #[arg(value_name = "GOAL|-")]
-    goal: String,
+    #[arg(value_name = "GOAL|-", required = true)]
+    goal: Option<String>,
     /// File for the model to read; repeatable
     #[arg(long = "file", value_name = "FILE", visible_alias = "context")]
     files: Vec<String>,
@@ -103,12 +103,9 @@ pub(crate) struct Generate {
 
 impl Plan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        match (self.act, self.generate) {
-            (Some(act), _) => act.run(context),
-            (None, Some(generate)) => generate.run(context),
-            (None, None) => {
-                Err(Failure::usage("no goal was given", "name the goal: waypost plan 'Move to JWT'"))
-            }
+        match self.act {
+            Some(act) => act.run(context),
+            None => self.generate.run(context),
         }
     }
 }
@@ -133,7 +130,7 @@ impl Generate {
         } else {
             PlanningSession::enter_to_add(context)?
         };
-        let goal = read_goal(&self.goal)?;
+        let goal = read_goal(self.goal.as_deref().unwrap_or_default())?;
         // Choose the model first: if that fails, no request is left behind.
         let chosen = planning.choose(&self.asked)?;
         let tasks_max = self.max_tasks.unwrap_or(planning.config.planner.tasks_max as usize);

@@ -200,6 +200,11 @@ fn agents_can_read_how_plans_work_from_a_shell() {
 }
 
 #[test]
+fn without_a_command_it_says_what_is_going_on() {
+    check("overview");
+}
+
+#[test]
 fn help_names_the_exit_codes_and_mistakes_are_explained() {
     check("usage");
 }
