@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::Phase;
 use waypost_store::{PlanStore, PlanSummary, Query, Sort};
-use waypost_text::count;
+use waypost_text::{count, pad, width};
 
 use crate::commands::answer::waiting_in;
 use crate::commands::list::other_folders;
@@ -123,14 +123,12 @@ fn print<'a>(context: &mut Context, title: &str, rows: impl Iterator<Item = &'a 
     let title = context.out.paint(title, Look::Bold);
     context.out.line(title);
     let shown = &rows[..rows.len().min(ROWS_MAX)];
-    let width =
-        |text: fn(&Row) -> String| shown.iter().map(|row| text(row).chars().count()).max().unwrap_or(0);
     let what = |row: &Row| format!("{}: {}", named(&row.head), row.what);
-    let widths =
-        (width(|row| row.head.id.to_string()), width(|row| format!("{}: {}", named(&row.head), row.what)));
+    let widest = |text: &dyn Fn(&Row) -> String| shown.iter().map(|row| width(&text(row))).max().unwrap_or(0);
+    let columns = (widest(&|row| row.head.id.to_string()), widest(&what));
     for row in shown {
-        let (id, what) = (row.head.id.as_str(), what(row));
-        context.out.line(format!("  {id:<0$}  {what:<1$}  {2}", widths.0, widths.1, row.command));
+        let (id, what) = (pad(row.head.id.as_str(), columns.0), pad(&what(row), columns.1));
+        context.out.line(format!("  {id}  {what}  {}", row.command));
     }
     if rows.len() > ROWS_MAX {
         context.out.line(format!("  and {} more: waypost list --sort attention", rows.len() - ROWS_MAX));
