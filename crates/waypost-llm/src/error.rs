@@ -127,7 +127,7 @@ impl ModelError {
             Self::TooMuch { model, .. } => {
                 format!("lower `max_tokens` of models.{model}, or choose another model")
             }
-            Self::Stopped => "resume with `waypost continue`".to_owned(),
+            Self::Stopped => "resume with `waypost plan continue`".to_owned(),
             Self::NotRecorded { .. } => "replay with the same plan and prompts as the recording".to_owned(),
             Self::Departed { .. } => {
                 "the goal, the context or the prompts differ from the recording".to_owned()

@@ -1,4 +1,4 @@
-//! `waypost continue`: resumes unfinished planning in a new process, from the same point.
+//! `waypost plan continue`: resumes unfinished planning in a new process, from the same point.
 
 use clap::Args;
 use waypost_planner::planning::{
@@ -16,9 +16,9 @@ Continues where the last process stopped; recorded model replies are reused, not
 Limits given now replace earlier ones.
 
 Examples:
-  waypost continue
-  waypost continue kq3
-  waypost continue kq3 --budget 200000 --max-depth 6";
+  waypost plan continue
+  waypost plan continue kq3
+  waypost plan continue kq3 --budget 200000 --max-depth 6";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -145,7 +145,7 @@ fn written_before(context: &mut Context, planning: PlanningSession, order: Plann
     }
     let id = &found.id;
     context.out.say(format!(
-        "planning of {id} was written before and is finished; `waypost decompose {id}` breaks its tasks down"
+        "planning of {id} was written before and is finished; `waypost plan decompose {id}` breaks its tasks down"
     ));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `waypost cost`: model calls, tokens and cost of one plan or of all. Reads journals, and for a single plan also its budget.
+//! `waypost plan cost`: model calls, tokens and cost of one plan or of all. Reads journals, and for a single plan also its budget.
 
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,9 @@ Prices stand in the configuration of models; calls of models without a price are
 nothing here.
 
 Examples:
-  waypost cost
-  waypost cost kq3
-  waypost cost --json";
+  waypost plan cost
+  waypost plan cost kq3
+  waypost plan cost --json";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -133,7 +133,7 @@ fn left_out(mut bad: Vec<Failure>) -> Outcome {
     }
     bad.push(first);
     let message = format!("{} journals cannot be read and are not counted", bad.len());
-    let mut failure = Failure::failed(message, "`waypost cost PLAN` explains what to do about each");
+    let mut failure = Failure::failed(message, "`waypost plan cost PLAN` explains what to do about each");
     failure.details = bad.iter().map(|one| format!("  {}", one.message)).collect();
     failure.code = "journal".to_owned();
     Err(failure)

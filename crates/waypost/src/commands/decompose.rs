@@ -1,4 +1,4 @@
-//! `waypost decompose`: breaks goals down until every leaf is small enough or a limit is reached, and reports what is left.
+//! `waypost plan decompose`: breaks goals down until every leaf is small enough or a limit is reached, and reports what is left.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ const EXAMPLES: &str = "\
 A goal creates a new plan with the goal as its root; an existing plan is broken down in place, as a
 whole or below one task. The model judges whether each goal is small enough, breaks it down into 2 to
 7 parts and orders them; goals that depend on others are refined once those have been planned.
-Every reply is saved at once: after Ctrl-C, `waypost pause`, a limit or a crash, `waypost continue`
+Every reply is saved at once: after Ctrl-C, `waypost pause`, a limit or a crash, `waypost plan continue`
 resumes from there.
 
 Examples:
-  waypost decompose 'Write a search engine for our wiki' --max-depth 3
-  waypost decompose kq3
-  waypost decompose kq3 t4 --budget 50000 --time 10m
-  waypost decompose kq3 --step";
+  waypost plan decompose 'Write a search engine for our wiki' --max-depth 3
+  waypost plan decompose kq3
+  waypost plan decompose kq3 t4 --budget 50000 --time 10m
+  waypost plan decompose kq3 --step";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

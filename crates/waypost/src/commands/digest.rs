@@ -1,4 +1,4 @@
-//! `waypost digest`: summarizes finished work with a model, and measures the fidelity of the summaries.
+//! `waypost plan digest`: summarizes finished work with a model, and measures the fidelity of the summaries.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ the work itself. Its fidelity is measured: a model answers questions about the o
 digest alone, and the answers are graded.
 
 Examples:
-  waypost digest kq3
-  waypost digest kq3 t4 --no-exam";
+  waypost plan digest kq3
+  waypost plan digest kq3 t4 --no-exam";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -1,4 +1,4 @@
-//! `waypost review`: shows a goal with its ancestors, its planning state and the model calls about it.
+//! `waypost plan review`: shows a goal with its ancestors, its planning state and the model calls about it.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -15,9 +15,9 @@ use crate::view::{self, text};
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost review kq3 goal.2
-  waypost review kq3 goal.2 --calls
-  waypost review kq3 --calls --json";
+  waypost plan review kq3 goal.2
+  waypost plan review kq3 goal.2 --calls
+  waypost plan review kq3 --calls --json";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -1,4 +1,4 @@
-//! `waypost rollback`: discards a goal's decomposition and all its subtasks. Its cost stays counted.
+//! `waypost plan rollback`: discards a goal's decomposition and all its subtasks. Its cost stays counted.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -12,11 +12,11 @@ use crate::planning::{self, PlanningSession};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-The goal is undecided again, and `waypost continue` plans it again; `waypost restore` undoes the rollback.
+The goal is undecided again, and `waypost plan continue` plans it again; `waypost restore` undoes the rollback.
 
 Examples:
-  waypost rollback kq3 goal.2
-  waypost rollback kq3 goal.2 --drop-dependencies";
+  waypost plan rollback kq3 goal.2
+  waypost plan rollback kq3 goal.2 --drop-dependencies";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

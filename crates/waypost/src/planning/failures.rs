@@ -51,7 +51,7 @@ pub(crate) fn of_thinking(error: PlanningError, plan: &PlanId) -> Failure {
     match error {
         PlanningError::Store(error) => {
             let mut failure = Failure::from(error);
-            failure.hint = format!("{}; then `waypost continue {plan}`: no reply is lost", failure.hint);
+            failure.hint = format!("{}; then `waypost plan continue {plan}`: no reply is lost", failure.hint);
             failure
         }
         PlanningError::Journal(error) => of_journal(&error, Some(plan)),

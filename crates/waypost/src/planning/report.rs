@@ -170,7 +170,7 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
 
 /// Returns a failure if planning stopped before its end.
 pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
-    let on = format!("`waypost continue {plan}` resumes it");
+    let on = format!("`waypost plan continue {plan}` resumes it");
     let code = |code: &str, failure: Failure| Some(Failure { code: code.to_owned(), ..failure });
     match ending {
         StopReason::Over | StopReason::Stepped => None,
@@ -189,7 +189,7 @@ pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
                 Broken::Over { bound, .. } => more(plan, *bound),
                 // The stored request keeps its cost limit, so only a new one is without it.
                 Broken::Unpriced {} => format!(
-                    "{PRICES}, then `waypost continue {plan}`; or run `waypost decompose {plan}` or `waypost digest {plan}` without --cost and cost_budget"
+                    "{PRICES}, then `waypost plan continue {plan}`; or run `waypost plan decompose {plan}` or `waypost plan digest {plan}` without --cost and cost_budget"
                 ),
             };
             let failure = Failure::failed(format!("{broken}; everything so far is saved"), hint);
@@ -211,7 +211,7 @@ pub(crate) fn outcome(plan: &PlanId, ending: &StopReason) -> Option<Failure> {
 
 /// The hint that names the command to continue beyond a limit.
 pub(crate) fn more(plan: &PlanId, bound: Bound) -> String {
-    format!("`waypost continue {plan} {}` continues with a higher limit", option_of(bound))
+    format!("`waypost plan continue {plan} {}` continues with a higher limit", option_of(bound))
 }
 
 /// The option that raises a limit.

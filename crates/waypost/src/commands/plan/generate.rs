@@ -111,7 +111,7 @@ impl Generation {
 
     /// Explains why there is no plan, and how to continue.
     fn no_plan(&mut self, no: NoDraft) -> Outcome<Failure> {
-        let again = "the same command, or `waypost continue`, resumes from here";
+        let again = "the same command, or `waypost plan continue`, resumes from here";
         let spent = report::spent_words(&self.journal.totals().all);
         Ok(match no {
             NoDraft::GaveUp(gave_up) => {

@@ -108,12 +108,12 @@ fn goals_that_a_bound_keeps_are_gone_on_with_when_it_is_raised() {
     let stage = Stage::directed(endless());
     let error = stage.fails(1, &["decompose", "Build a smaller thing", "--max-calls", "1"]);
     let open = stage.only();
-    assert!(error["hint"].as_str().unwrap().contains(&format!("waypost continue {open} --max-calls N")));
+    assert!(error["hint"].as_str().unwrap().contains(&format!("waypost plan continue {open} --max-calls N")));
     let answer = stage.does(&["decompose", MACHINE, "--max-depth", "1"]);
     let bounded = answer["id"].as_str().unwrap().to_owned();
     assert_eq!((answer["ending"].as_str(), answer["goals"]["total"].as_u64()), (Some("over"), Some(4)));
     let hint = answer["goals"]["stopped"][0]["hint"].as_str().unwrap();
-    assert!(hint.contains(&format!("`waypost continue {bounded} --max-depth N`")), "{hint}");
+    assert!(hint.contains(&format!("`waypost plan continue {bounded} --max-depth N`")), "{hint}");
     // What waits for a raised bound keeps nobody from what is open.
     let error = stage.fails(1, &["continue", "--max-calls", "2"]);
     assert!(error["hint"].as_str().unwrap().contains(&open), "{error}");
@@ -134,7 +134,7 @@ fn one_task_that_is_broken_down_leaves_the_rest_of_the_plan_unfinished() {
     let answer = stage.does(&["decompose", &id, "goal.3"]);
     assert_eq!(answer["ending"], "over");
     let notes = answer["notes"].to_string();
-    assert!(notes.contains(&format!("waypost continue {id}")), "{answer}");
+    assert!(notes.contains(&format!("waypost plan continue {id}")), "{answer}");
     assert_eq!(stage.plan(&id).len(), 6);
     let answer = stage.does(&["continue", "--max-calls", "1000"]);
     assert_eq!((answer["ending"].as_str(), answer["goals"]["open"].as_u64()), (Some("over"), Some(0)));

@@ -63,7 +63,7 @@ fn a_digest_does_not_end_a_decomposition_that_is_unfinished() {
     stage.fails(1, &["digest", &id, "--no-exam", "--max-calls", "4"]);
     let answer = stage.does(&["continue", "--max-calls", "100"]);
     assert_eq!(answer["digests"][0]["task"], "goal.1", "{answer}");
-    assert!(answer["notes"].to_string().contains(&format!("waypost continue {id}")), "{answer}");
+    assert!(answer["notes"].to_string().contains(&format!("waypost plan continue {id}")), "{answer}");
     let answer = stage.does(&["continue", "--max-calls", "100"]);
     assert_eq!((answer["ending"].as_str(), answer["goals"]["open"].as_u64()), (Some("over"), Some(0)));
     assert_eq!(stage.plan(&id).children("goal.2").len(), 2);
