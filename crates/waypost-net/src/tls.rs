@@ -141,7 +141,6 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair};
     use rustls::server::WebPkiClientVerifier;
     use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -149,40 +148,31 @@ mod tests {
     use crate::http_client::{Request, begin};
     use crate::proxy::Route;
 
-    struct Authority(Issuer<'static, KeyPair>, Certificate);
-
-    impl Authority {
-        fn new() -> Self {
-            let mut params = CertificateParams::new(Vec::new()).unwrap();
-            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-            let key = KeyPair::generate().unwrap();
-            let certificate = params.self_signed(&key).unwrap();
-            Self(Issuer::new(params, key), certificate)
-        }
-
-        fn issue(&self, name: &str) -> (Vec<u8>, Vec<u8>) {
-            let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-            let certificate = params.signed_by(&key, &self.0).unwrap();
-            (certificate.pem().into_bytes(), key.serialize_pem().into_bytes())
-        }
-    }
+    // Made for these tests: two authorities, a server called api.example, and a client of each authority.
+    const AUTHORITY: &[u8] = include_bytes!("../fixtures/authority.pem");
+    const STRANGER: &[u8] = include_bytes!("../fixtures/stranger.pem");
+    const SERVER: (&[u8], &[u8]) =
+        (include_bytes!("../fixtures/server.pem"), include_bytes!("../fixtures/server.key"));
+    const CLIENT: (&[u8], &[u8]) =
+        (include_bytes!("../fixtures/client.pem"), include_bytes!("../fixtures/client.key"));
+    const STRANGE_CLIENT: (&[u8], &[u8]) =
+        (include_bytes!("../fixtures/strange-client.pem"), include_bytes!("../fixtures/strange-client.key"));
 
     /// Answers every client that the authority knows.
-    fn serve(authority: &Authority) -> u16 {
+    fn serve() -> u16 {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(authority.1.der().clone()).unwrap();
+        roots.add(CertificateDer::from_pem_slice(AUTHORITY).unwrap()).unwrap();
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
             .unwrap();
-        let (chain, key) = authority.issue("api.example");
-        let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<Vec<_>, _>>().unwrap();
+        let (chain, key) = SERVER;
+        let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>().unwrap();
         let config =
             ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let config = config.with_client_cert_verifier(clients);
         let config =
-            Arc::new(config.with_single_cert(chain, PrivateKeyDer::from_pem_slice(&key).unwrap()).unwrap());
+            Arc::new(config.with_single_cert(chain, PrivateKeyDer::from_pem_slice(key).unwrap()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
@@ -207,9 +197,8 @@ mod tests {
 
     #[test]
     fn servers_and_clients_prove_themselves_by_an_authority_of_their_own() {
-        let (authority, stranger) = (Authority::new(), Authority::new());
-        let port = serve(&authority);
-        let pem = |authority: &Authority| Some(authority.1.pem().into_bytes());
+        let port = serve();
+        let owned = |(chain, key): (&[u8], &[u8])| Some((chain.to_vec(), key.to_vec()));
         let status = |options: TlsOptions| {
             let request = Request {
                 method: "GET",
@@ -225,21 +214,18 @@ mod tests {
             crate::wait_for(asked).unwrap()
         };
         let whole = TlsOptions {
-            authorities: pem(&authority),
-            identity: Some(authority.issue("client")),
+            authorities: Some(AUTHORITY.to_vec()),
+            identity: owned(CLIENT),
             server_name: Some("api.example".to_owned()),
             accepts_any: false,
         };
         assert_eq!(status(whole.clone()).unwrap(), "ok");
         for (name, options) in [
-            ("another authority", TlsOptions { authorities: pem(&stranger), ..whole.clone() }),
+            ("another authority", TlsOptions { authorities: Some(STRANGER.to_vec()), ..whole.clone() }),
             ("the system's authorities", TlsOptions { authorities: None, ..whole.clone() }),
             ("another name", TlsOptions { server_name: None, ..whole.clone() }),
             ("no identity", TlsOptions { identity: None, ..whole.clone() }),
-            (
-                "a stranger's identity",
-                TlsOptions { identity: Some(stranger.issue("client")), ..whole.clone() },
-            ),
+            ("a stranger's identity", TlsOptions { identity: owned(STRANGE_CLIENT), ..whole.clone() }),
             ("bad PEM", TlsOptions { identity: Some((b"x".to_vec(), b"y".to_vec())), ..whole.clone() }),
         ] {
             assert!(status(options).is_err(), "{name}");

@@ -277,7 +277,7 @@ impl Service {
     }
 
     /// Returns the open tasks for people of other plans behind which tasks of a plan wait, as an approver reads them.
-    pub(crate) fn gates_elsewhere(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
+    pub(crate) fn gates_of_other_plans(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
         let mut waits: BTreeMap<ExternalTaskRef, Vec<TaskId>> = BTreeMap::new();
         self.read(plan, |plan| {
             for (Task { spec, .. }, _) in plan.tasks() {

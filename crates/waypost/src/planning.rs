@@ -248,7 +248,9 @@ impl PlanningSession {
         self.keep(order)?;
         if order.want != want && !matches!(ending, StopReason::Gone) {
             let plan = &order.plan;
-            context.out.note(format!("earlier planning is unfinished: `waypost plan continue {plan}` resumes it"));
+            context
+                .out
+                .note(format!("earlier planning is unfinished: `waypost plan continue {plan}` resumes it"));
         }
         Ok(())
     }

@@ -143,7 +143,7 @@ pub(super) fn find(
     let variable = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
     let files: Vec<PathBuf> = match (file, variable("KUBECONFIG"), variable("HOME")) {
         (Some(file), _, _) => vec![file.to_owned()],
-        (None, Some(list), _) => std::env::split_paths(list).filter(|path| path.exists()).collect(),
+        (None, Some(list), _) => list.split(':').map(PathBuf::from).filter(|path| path.exists()).collect(),
         (None, None, Some(home)) => {
             let usual = Path::new(home).join(".kube/config");
             if usual.exists() { vec![usual] } else { Vec::new() }
