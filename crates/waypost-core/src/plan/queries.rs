@@ -434,29 +434,43 @@ impl Plan {
     }
 
     /// Returns the outputs that a task gets from its dependencies, by the name they are provided under, else by the
-    /// task's id.
+    /// task's id. No name occurs twice: tasks with work keep theirs, then tasks of this plan. Others are given by their id, or not
+    /// at all if that is the name of another one. Approved work gets what machines and people made under the name that was approved.
     pub fn outputs_for(&self, id: &str) -> Vec<(String, crate::Json)> {
         let Some(number) = self.find(id) else { return Vec::new() };
         let task = self.at(number);
-        let mut outputs: Vec<(String, crate::Json)> = Vec::new();
-        for dependency in &task.spec.depends_on {
-            let found = match dependency {
-                Dependency::Task(on) => self.task(on.as_str()).and_then(|on| {
-                    let name = on.spec.provides.clone().unwrap_or_else(|| on.spec.id.to_string());
-                    on.state.output.clone().map(|output| (name, output))
-                }),
+        let mut found: Vec<(u8, String, Option<&String>, usize, Option<&crate::Json>)> = Vec::new();
+        for (place, dependency) in task.spec.depends_on.iter().enumerate() {
+            match dependency {
+                Dependency::Task(on) => {
+                    let Some(on) = self.task(on.as_str()) else { continue };
+                    let rank = u8::from(on.spec.work.is_none() && on.spec.check.is_none());
+                    let (name, output) = (on.spec.provides.as_ref(), on.state.output.as_ref());
+                    found.push((rank, on.spec.id.to_string(), name, place, output));
+                }
                 Dependency::External(there) => {
                     let key = there.key();
                     let received = task.state.received.get(&key);
-                    received.and_then(|received| {
-                        let name = received.provides.clone().unwrap_or(key);
-                        received.output.clone().map(|output| (name, output))
-                    })
+                    let name = received.and_then(|received| received.provides.as_ref());
+                    let output = received.and_then(|received| received.output.as_ref());
+                    found.push((2, key, name, place, output));
                 }
-            };
-            outputs.extend(found.filter(|found| !outputs.contains(found)));
+            }
         }
-        outputs
+        // Not in the order in which the task names them, which no approval covers.
+        found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        found.dedup_by(|a, b| a.1 == b.1);
+        let mut names: HashSet<String> = HashSet::new();
+        let mut outputs: Vec<(usize, String, crate::Json)> = Vec::new();
+        for (_, id, provided, place, output) in found {
+            let name =
+                [provided.unwrap_or(&id), &id].into_iter().find(|name| !names.contains(*name)).cloned();
+            let Some(name) = name else { continue };
+            names.insert(name.clone());
+            outputs.extend(output.map(|output| (place, name, output.clone())));
+        }
+        outputs.sort_by_key(|(place, _, _)| *place);
+        outputs.into_iter().map(|(_, name, output)| (name, output)).collect()
     }
 
     /// Resolves an id or an unambiguous prefix of one. A number is not cut short: `t1` does not stand for `t10`. On failure
