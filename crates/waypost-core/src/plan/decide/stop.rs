@@ -293,7 +293,7 @@ impl Plan {
                 Status::Failed | Status::Skipped | Status::Cancelled if is_used_up => {
                     "rerun finished machine work"
                 }
-                // It asks a person, or waits for its next attempt: its attempts and failures would no longer count.
+                // It asks a person: its attempts and failures would no longer count.
                 Status::Pending if is_used_up || task.state.tries > 0 => "repeat an attempt of machine work",
                 Status::Failed | Status::Skipped | Status::Cancelled | Status::Pending | Status::Running => {
                     continue;

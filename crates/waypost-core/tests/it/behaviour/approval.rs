@@ -391,10 +391,15 @@ fn an_agent_does_not_repeat_attempts_of_machine_work_that_asks_or_waits() {
         desk.does(ask::answer("a", "yes"));
         desk.asks(&worker(), ask::start("a")).unwrap();
     }
-    // The failure would no longer count.
+    // What waits for its next attempt is retried by itself, and its failure counts.
     let mut desk = Desk::with(plan_of([limited(2), task("z", &[])]));
     desk.asks(&worker(), ask::start("a")).unwrap();
     desk.asks(&worker(), ask::finish("a", failed())).unwrap();
+    assert_eq!(desk.asks(&agent(), ask::retry("a")), Ok(Vec::new()));
+    assert_eq!(desk.plan.task("a").unwrap().state.tries, 1);
+    desk.now = at(1_000);
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    desk.asks(&worker(), ask::question("a", &[])).unwrap();
     assert!(matches!(desk.asks(&agent(), ask::retry("a")), Err(Refusal::OnlyAPerson { .. })));
     desk.does(ask::retry("a"));
 }
