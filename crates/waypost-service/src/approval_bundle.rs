@@ -104,7 +104,7 @@ pub(crate) fn holds_nothing(plan: &Plan, hold: &[TaskId]) -> Result<(), AttestEr
     let is_held = |task: &Task| task.state.held().is_some();
     let held = plan.tasks().find(|(task, _)| is_held(task)).map(|(task, _)| &task.spec.id);
     match hold.first().or(held) {
-        Some(task) => Err(AttestError::HeldElsewhere(task.to_string())),
+        Some(task) => Err(AttestError::HoldNotPortable(task.to_string())),
         None => Ok(()),
     }
 }

@@ -128,7 +128,7 @@ pub enum AttestError {
     NotPortable,
     /// A task is held, which a signature that counts elsewhere does not say.
     #[error("task {0} is held, and a portable approval cannot say so: it would start elsewhere")]
-    HeldElsewhere(String),
+    HoldNotPortable(String),
     /// The message of a bundle is not that of its record.
     #[error("the message in the bundle is not the one of its approval")]
     OtherMessage,
@@ -155,7 +155,7 @@ impl AttestError {
             Self::Sign(_) => "not_signed",
             Self::StoreChanged(_) => "store_changed",
             Self::TooLong(_) | Self::Random(_) | Self::NoSealKey(_) | Self::Malformed => "not_sealed",
-            Self::HeldElsewhere(_) => "not_portable",
+            Self::HoldNotPortable(_) => "not_portable",
             Self::NotPortable | Self::OtherMessage | Self::NoDefinitions | Self::NotGenuine(_) => {
                 "not_authentic"
             }
@@ -168,7 +168,7 @@ impl AttestError {
         let text = match self {
             Self::StoreChanged(_) => return Hint::TrustStore,
             Self::NotPortable => return Hint::SignPortable,
-            Self::HeldElsewhere(_) => {
+            Self::HoldNotPortable(_) => {
                 "lift the hold first, or approve without --portable; a dependency on a task for people holds everywhere"
             }
             Self::File(error) | Self::Signers(SignerFileError::File(error)) => {

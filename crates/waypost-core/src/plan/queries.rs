@@ -439,32 +439,31 @@ impl Plan {
     pub fn outputs_for(&self, id: &str) -> Vec<(String, crate::Json)> {
         let Some(number) = self.find(id) else { return Vec::new() };
         let task = self.at(number);
-        let mut found: Vec<(u8, String, Option<&String>, usize, Option<&crate::Json>)> = Vec::new();
+        let mut found: Vec<GivenOutput<'_>> = Vec::new();
         for (place, dependency) in task.spec.depends_on.iter().enumerate() {
             match dependency {
                 Dependency::Task(on) => {
                     let Some(on) = self.task(on.as_str()) else { continue };
                     let rank = u8::from(on.spec.work.is_none() && on.spec.check.is_none());
-                    let (name, output) = (on.spec.provides.as_ref(), on.state.output.as_ref());
-                    found.push((rank, on.spec.id.to_string(), name, place, output));
+                    let (id, name) = (on.spec.id.to_string(), on.spec.provides.as_ref());
+                    found.push(GivenOutput { rank, id, name, place, output: on.state.output.as_ref() });
                 }
                 Dependency::External(there) => {
-                    let key = there.key();
-                    let received = task.state.received.get(&key);
+                    let id = there.key();
+                    let received = task.state.received.get(&id);
                     let name = received.and_then(|received| received.provides.as_ref());
                     let output = received.and_then(|received| received.output.as_ref());
-                    found.push((2, key, name, place, output));
+                    found.push(GivenOutput { rank: 2, id, name, place, output });
                 }
             }
         }
         // Not in the order in which the task names them, which no approval covers.
-        found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        found.dedup_by(|a, b| a.1 == b.1);
+        found.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+        found.dedup_by(|a, b| a.id == b.id);
         let mut names: HashSet<String> = HashSet::new();
         let mut outputs: Vec<(usize, String, crate::Json)> = Vec::new();
-        for (_, id, provided, place, output) in found {
-            let name =
-                [provided.unwrap_or(&id), &id].into_iter().find(|name| !names.contains(*name)).cloned();
+        for GivenOutput { id, name, place, output, .. } in found {
+            let name = [name.unwrap_or(&id), &id].into_iter().find(|name| !names.contains(*name)).cloned();
             let Some(name) = name else { continue };
             names.insert(name.clone());
             outputs.extend(output.map(|output| (place, name, output.clone())));
@@ -483,6 +482,19 @@ impl Plan {
             self.live_ids().filter(|id| is_prefix(text, id)).take(11).map(TaskId::trusted).collect();
         if found.len() == 1 { Ok(found.remove(0)) } else { Err(found) }
     }
+}
+
+/// What a task gets from one of its dependencies.
+struct GivenOutput<'a> {
+    /// Who keeps a name that several want: 0 for tasks with work or a check, 1 for other tasks of the plan, 2 for other plans.
+    rank: u8,
+    id: String,
+    /// The name under which it is provided, if it is not the id.
+    name: Option<&'a String>,
+    /// Its place among the dependencies.
+    place: usize,
+    /// There is none yet, or none at all; the name is taken all the same.
+    output: Option<&'a crate::Json>,
 }
 
 /// Whether the id begins with the text, and no number is cut short.

@@ -333,7 +333,7 @@ fn without_a_terminal_nobody_is_more_than_an_agent_in_a_plan_that_a_person_appro
             task("todo", &[]),
         ])
     };
-    let acts: [(&str, fn(&Desk, &Caller) -> Result<(), ServiceError>); 8] = [
+    let acts: [(&str, Tried); 8] = [
         ("start", |desk, by| desk.claim(by, "work")),
         ("done", |desk, by| desk.report(by, "work", done())),
         ("fail", |desk, by| desk.report(by, "work", TaskReport::Failed { error: "no".into() })),
