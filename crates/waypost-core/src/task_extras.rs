@@ -53,6 +53,26 @@ pub struct QuestionRequest {
     pub choices: Vec<String>,
     /// State that the worker gets back with the answer.
     pub state: Option<Json>,
+    /// The digest of the report that a person is asked to check. Only a run sets it: it takes the place of the state.
+    pub check: Option<String>,
+}
+
+/// The field in the state of a question that marks it as Waypost's own, about a report, and holds the digest of the report.
+const CHECK_MARK: &str = "waypost:check";
+
+/// Returns the state of a question about a report. Programs cannot write it: their questions lose such a state.
+fn check_state(digest: &str) -> Json {
+    Json::of(&serde_json::json!({ CHECK_MARK: digest }))
+}
+
+impl QuestionRequest {
+    /// Returns the state to store.
+    pub(crate) fn stored_state(&self) -> Option<Json> {
+        match &self.check {
+            Some(digest) => Some(check_state(digest)),
+            None => self.state.clone().filter(|state| state.value().get(CHECK_MARK).is_none()),
+        }
+    }
 }
 
 /// A question that waits for an answer.
@@ -109,6 +129,13 @@ pub struct Answer {
     /// State that the worker gets back with the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Json>,
+}
+
+impl Answer {
+    /// Whether the person was asked to check the report with this digest.
+    pub fn is_about_report(&self, digest: &str) -> bool {
+        self.state.as_ref() == Some(&check_state(digest))
+    }
 }
 
 /// What a person did with a task for people.

@@ -1,8 +1,8 @@
 //! Converts the outcome of a check into evidence. Runs nothing.
 
 use ring::digest::SHA256;
-use serde_json::json;
-use waypost_core::{Answer, Evidence, Json, Outcome, QuestionRequest, Report, Task, Work, limits};
+use serde_json::{Value, json};
+use waypost_core::{Answer, Evidence, Json, Outcome, PlanId, QuestionRequest, Report, Task, Work, limits};
 use waypost_text::{head_bytes, tail_bytes};
 
 use crate::outcome::AttemptOutcome;
@@ -13,8 +13,8 @@ pub const CHECK_ATTEMPTS: u32 = 3;
 const SAID_BYTES_MAX: usize = 1_000;
 /// Bytes of a description and of a result that a question quotes.
 const QUOTED_BYTES_MAX: usize = 500;
-/// The field in the state of a question that marks it as a check and holds the number of the attempt.
-const CHECK_MARK: &str = "check";
+/// Bytes of an output that a question quotes.
+const QUOTED_OUTPUT_BYTES_MAX: usize = 1_000;
 
 /// The result that the worker reports for its work.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,8 +38,25 @@ fn digest(check: &Work, claim: &Claim) -> String {
         "result": claim.result,
     });
     checked.sort_all_objects();
-    let sum = ring::digest::digest(&SHA256, checked.to_string().as_bytes());
+    sha256(&checked)
+}
+
+fn sha256(value: &Value) -> String {
+    let sum = ring::digest::digest(&SHA256, value.to_string().as_bytes());
     format!("sha256:{}", waypost_text::hex(sum.as_ref()))
+}
+
+/// Returns a digest of the one report that a person is asked about in an attempt: the same words, reported again, are another
+/// report.
+fn digest_of_report(task: &Task, check: &Work, report: &Report, attempt: u32) -> String {
+    sha256(&json!({
+        "at": report.at.as_micros(),
+        "attempt": attempt,
+        "by": report.by,
+        "checked": digest(check, &report.into()),
+        "description": task.spec.description,
+        "work": task.spec.work.as_ref().map(|work| json!([work.executor, work.inputs.as_str(), work.shape])),
+    }))
 }
 
 fn evidence(check: &Work, claim: &Claim, worker: &str, passed: bool, outcome: &str) -> Evidence {
@@ -114,33 +131,45 @@ pub enum Verdict {
 }
 
 /// Returns the question for a person who checks a reported task, or the meaning of their answer.
-pub fn by_person(task: &Task, check: &Work, report: &Report) -> Verdict {
-    let mark = |attempt: u32| Json::of(&json!({ CHECK_MARK: attempt }));
-    // Only an answer to the last question of the latest attempt counts; an older one was about something else.
-    let answer = task.state.answers().last().filter(|answer| answer.state == Some(mark(task.state.attempt)));
+pub fn by_person(plan: &PlanId, task: &Task, check: &Work, report: &Report) -> Verdict {
+    let digest = |attempt: u32| digest_of_report(task, check, report, attempt);
+    // Only an answer to the last question counts, and only if it was about this report.
+    let answer = task.state.answers().last();
+    let answer = answer.filter(|answer| answer.is_about_report(&digest(task.state.attempt)));
     let Some(Answer { answer, by, .. }) = answer else {
-        let quoted = |text: &str| head_bytes(text, QUOTED_BYTES_MAX).to_owned();
-        let mut text = format!("Is {} done? {}", task.spec.id, quoted(&task.spec.description));
-        text = format!("{}\nReported by {}", text.trim_end(), report.by);
-        if let Some(result) = &report.result {
-            text = format!("{text}: {}", quoted(result));
-        }
-        text = format!("{text}\nAnswer yes, or say what is missing.");
-        let text = head_bytes(&text, limits::QUESTION_BYTES_MAX).to_owned();
-        return Verdict::Ask(QuestionRequest {
-            text,
-            choices: Vec::new(),
-            state: Some(mark(task.state.attempt.saturating_add(1))),
-        });
+        let text = question_about(plan, task, report);
+        let check = Some(digest(task.state.attempt.saturating_add(1)));
+        return Verdict::Ask(QuestionRequest { text, check, ..QuestionRequest::default() });
     };
     let passed = matches!(answer.to_lowercase().as_str(), "yes" | "y");
     let said = format!("{by} answered: {answer}");
     let evidence = Some(Box::new(evidence(check, &report.into(), &by.to_string(), passed, &said)));
     Verdict::Outcome(if passed {
-        Outcome::Done { result: None, output: None, evidence }
+        // What was checked is what is done.
+        Outcome::Done { result: report.result.clone(), output: report.output.clone(), evidence }
     } else {
         Outcome::Failed { error: format!("the check: {said}"), evidence }
     })
+}
+
+fn question_about(plan: &PlanId, task: &Task, report: &Report) -> String {
+    let quoted = |text: &str| head_bytes(text, QUOTED_BYTES_MAX).to_owned();
+    let mut text = format!("Is {} done? {}", task.spec.id, quoted(&task.spec.description));
+    text = format!("{}\nReported by {}", text.trim_end(), report.by);
+    if let Some(result) = &report.result {
+        text = format!("{text}: {}", quoted(result));
+    }
+    if let Some(output) = &report.output {
+        text = format!("{text}\nOutput: {}", head_bytes(output.as_str(), QUOTED_OUTPUT_BYTES_MAX));
+    }
+    let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let is_cut = task.spec.description.len().max(bytes(&report.result)) > QUOTED_BYTES_MAX
+        || report.output.as_ref().is_some_and(|output| output.as_str().len() > QUOTED_OUTPUT_BYTES_MAX);
+    if is_cut {
+        text = format!("{text}…\nThis is not all of it: waypost show {plan} --task {} --json", task.spec.id);
+    }
+    text = format!("{text}\nAnswer yes, or say what is missing.");
+    head_bytes(&text, limits::QUESTION_BYTES_MAX).to_owned()
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ pub(super) fn asked(said: &str) -> AttemptOutcome {
         state: Option<Json>,
     }
     let ask = match serde_json::from_str::<Long>(said) {
-        Ok(Long { question, choices, state }) => QuestionRequest { text: question, choices, state },
+        Ok(Long { question, choices, state }) => {
+            QuestionRequest { text: question, choices, state, check: None }
+        }
         Err(_) => QuestionRequest { text: said.to_owned(), ..QuestionRequest::default() },
     };
     let state_bytes = ask.state.as_ref().map_or(0, |state| state.as_str().len());

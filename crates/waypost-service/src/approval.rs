@@ -10,6 +10,7 @@ use waypost_store::{Query, Sort, WORKERS_PAGE_MAX, WorkerFilter};
 use waypost_text::from_hex;
 
 use crate::active_workers::takes_tasks_of;
+use crate::approval_bundle::holds_nothing;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::{ServiceError, proof_text};
@@ -250,6 +251,9 @@ impl Service {
         let (history, now) =
             self.plans().store().query(|read| Ok((read.plan_state(plan)?.hash(), read.now())))?;
         let mut work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
+        if signing.is_some_and(|signing| signing.portable) {
+            self.read(plan, |plan| holds_nothing(plan, hold))??;
+        }
         // Its author goes on to edit it: their edits renew the record, and those of others void it.
         let is_authors = |plan: &Plan| {
             let state = plan.state();

@@ -4,12 +4,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_config::{ApprovalSettings, Definitions};
-use waypost_core::{Approval, ApprovedWork, Attestation, Command, Plan, PlanId, Proof, Timestamp};
+use waypost_core::{
+    Approval, ApprovedWork, Attestation, Command, Phase, Plan, PlanId, Proof, Task, TaskId, Timestamp,
+};
 use waypost_formats::{Dialect, Form, read, write};
 
 use crate::authenticity::{Approved, AttestError, Authenticator};
 use crate::caller::{Caller, ProvedAct};
 use crate::error::ServiceError;
+use crate::hint::{PersonAct, PersonVerb};
 use crate::preview::{definitions_kept, kept_definitions, preview_digest};
 use crate::service::{Guard, Service, WriteResult};
 
@@ -96,6 +99,16 @@ fn portable(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {
     Some((work, attestation))
 }
 
+/// Refuses what would lose a hold on its way to another store. `hold` is held as well.
+pub(crate) fn holds_nothing(plan: &Plan, hold: &[TaskId]) -> Result<(), AttestError> {
+    let is_held = |task: &Task| task.state.held().is_some();
+    let held = plan.tasks().find(|(task, _)| is_held(task)).map(|(task, _)| &task.spec.id);
+    match hold.first().or(held) {
+        Some(task) => Err(AttestError::HoldNotPortable(task.to_string())),
+        None => Ok(()),
+    }
+}
+
 impl Service {
     /// Returns a plan with its portable approval.
     pub fn approval_bundle(&self, plan: &PlanId) -> Result<ApprovalBundle, ServiceError> {
@@ -104,9 +117,9 @@ impl Service {
             let approval = plan.state().approval.clone()?;
             let (work, _) = portable(&approval)?;
             let message = authenticator.message(Approved::of(plan.id(), &approval), work)?.ok()?;
-            Some((plan.to_draft(), message, approval))
+            Some(holds_nothing(plan, &[]).map(|()| (plan.to_draft(), message, approval)))
         })?;
-        let Some((draft, message, approval)) = found else { return Err(AttestError::NotPortable.into()) };
+        let (draft, message, approval) = found.ok_or(AttestError::NotPortable)??;
         let unreadable = |error| ServiceError::Unreadable { name: plan.to_string(), error };
         let text = write(&draft, Dialect::Native, Form::AsRead).map_err(unreadable)?.text;
         let plan = serde_json::from_str(&text).map_err(|_| AttestError::Malformed)?;
@@ -132,7 +145,17 @@ impl Service {
             return Err(ServiceError::NeedsStrongerProof { act: act.act, needed, given });
         }
         let (definitions, approval) = (Definitions::of(&config), bundle.approval.clone());
+        let caller = by.clone();
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
+            // A signature may be older than the rejection. Who is present has seen it.
+            let is_rejected = !plan.state().phase.is_finished()
+                && plan.state().phase != Phase::Paused
+                && plan.state().stopped_by.is_some();
+            if is_rejected && !caller.is_present() {
+                let (verb, what) = ("approve what a person rejected", "approving what a person rejected");
+                let act = PersonAct::on_plan(PersonVerb::Approve, plan.id());
+                caller.proved(&ProvedAct { verb, what, act })?;
+            }
             let (digest, definitions) = preview_digest(&definitions, plan);
             let work = approval.work.clone().filter(|work| work.digest == digest);
             let Some(mut work) = work else { return Err(AttestError::OtherWork.into()) };

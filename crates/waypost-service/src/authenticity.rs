@@ -126,6 +126,9 @@ pub enum AttestError {
     /// There is no approval that counts outside its store.
     #[error("the approval has no portable signature")]
     NotPortable,
+    /// A task is held, which a signature that counts elsewhere does not say.
+    #[error("task {0} is held, and a portable approval cannot say so: it would start elsewhere")]
+    HoldNotPortable(String),
     /// The message of a bundle is not that of its record.
     #[error("the message in the bundle is not the one of its approval")]
     OtherMessage,
@@ -152,6 +155,7 @@ impl AttestError {
             Self::Sign(_) => "not_signed",
             Self::StoreChanged(_) => "store_changed",
             Self::TooLong(_) | Self::Random(_) | Self::NoSealKey(_) | Self::Malformed => "not_sealed",
+            Self::HoldNotPortable(_) => "not_portable",
             Self::NotPortable | Self::OtherMessage | Self::NoDefinitions | Self::NotGenuine(_) => {
                 "not_authentic"
             }
@@ -164,6 +168,9 @@ impl AttestError {
         let text = match self {
             Self::StoreChanged(_) => return Hint::TrustStore,
             Self::NotPortable => return Hint::SignPortable,
+            Self::HoldNotPortable(_) => {
+                "lift the hold first, or approve without --portable; a dependency on a task for people holds everywhere"
+            }
             Self::File(error) | Self::Signers(SignerFileError::File(error)) => {
                 return Hint::Text(error.hint());
             }

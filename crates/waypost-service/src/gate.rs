@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use waypost_config::{Config, Definitions, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
-    ActorKind, Command, Dependency, Draft, ExternalTaskRef, GateOutcome, GateRecord, Json, OpenBefore,
+    Actor, ActorKind, Command, Dependency, Draft, ExternalTaskRef, GateOutcome, GateRecord, Json, OpenBefore,
     Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
@@ -607,28 +607,33 @@ impl Gatekeeper<'_> {
         open
     }
 
-    /// A person who has not proved to be one does not undo the stops of people. Agents and workers never do: the core
-    /// refuses them.
+    /// A person who has not proved to be one does not undo the stops of people, and in a plan that people approve is not more
+    /// than an agent. Agents and workers never are: the core refuses them.
     fn keep_stops(&self, commands: &[Command]) -> Result<(), ServiceError> {
         if self.by.actor.kind != ActorKind::Person || self.by.is_present() {
             return Ok(());
         }
+        let needs_approval = self.plan.state().approval_required;
         let mut plan = Cow::Borrowed(self.plan);
         for (place, command) in commands.iter().enumerate() {
             // What is refused is refused again when the write is decided.
             let Ok(events) = plan.decide(&self.by.actor, self.now, command) else { return Ok(()) };
             let undoes = match plan.undoes_no_stop(&events) {
-                // A skipped task may be taken up again.
-                Err(Refusal::StoppedByPerson { did, .. }) => !did.starts_with("skipped "),
+                // In a plan of one's own, a skipped task may be taken up again.
+                Err(Refusal::StoppedByPerson { did, .. }) => needs_approval || !did.starts_with("skipped "),
                 Err(_) | Ok(()) => false,
             };
-            if undoes || plan.reruns_done_work(&events) {
-                let act = undoing(self.plan, command);
-                let (verb, what) = match undoes {
-                    true => ("undo a person's stop", "undoing a person's stop"),
-                    false => ("rerun finished machine work", "rerunning finished machine work"),
-                };
-                self.by.proved(&ProvedAct { verb, what, act })?;
+            let proved = if undoes {
+                Some(("undo a person's stop", "undoing a person's stop"))
+            } else if plan.reruns_done_work(&events) {
+                Some(("rerun finished machine work", "rerunning finished machine work"))
+            } else if needs_approval && self.is_refused_to_agents(&plan, command) {
+                Some(("act on approved work or a check", "acting on approved work or a check"))
+            } else {
+                None
+            };
+            if let Some((verb, what)) = proved {
+                self.by.proved(&ProvedAct { verb, what, act: undoing(self.plan, command) })?;
             }
             if place + 1 < commands.len() {
                 let plan = plan.to_mut();
@@ -637,15 +642,58 @@ impl Gatekeeper<'_> {
         }
         Ok(())
     }
+
+    /// Whether an agent may not do this to a task because of its work, its check or the work behind it. That another one holds
+    /// the task is no reason.
+    fn is_refused_to_agents(&self, plan: &Plan, command: &Command) -> bool {
+        let work_of = |task: &TaskId| plan.task(task.as_str()).and_then(|task| task.spec.work.as_deref());
+        match acted_on(command) {
+            Some((task, Act::Start | Act::End(_))) if work_of(task).is_some() => return true,
+            // Stopping needs no proof, and answers are proved where they are given.
+            Some((_, Act::Cancel | Act::Answer(_))) => return false,
+            Some((_, Act::Start | Act::End(_) | Act::Reopen)) => {}
+            None => {
+                let adds = matches!(
+                    command,
+                    Command::AddTasks { .. }
+                        | Command::MoveTask { .. }
+                        | Command::DecomposeTask { .. }
+                        | Command::RetryPlan
+                );
+                if !adds {
+                    return false;
+                }
+            }
+        }
+        let agent = Actor::agent(self.by.actor.name.clone());
+        matches!(
+            plan.decide(&agent, self.now, command),
+            Err(Refusal::OnlyAPerson { .. } | Refusal::AwaitsCheck { .. } | Refusal::Blocked { .. })
+        )
+    }
 }
 
-/// What a person does to undo a stop.
+/// What a person does where it is proved that they act.
 fn undoing(plan: &Plan, command: &Command) -> PersonAct {
-    if let Command::RetryTask { task } = command {
-        return PersonAct::on_task(PersonVerb::Retry, plan.id(), task);
+    let on_task = |verb: PersonVerb, task: &TaskId| PersonAct::on_task(verb, plan.id(), task);
+    match acted_on(command) {
+        Some((task, Act::Start)) => return on_task(PersonVerb::Start, task),
+        Some((task, Act::Reopen)) => return on_task(PersonVerb::Retry, task),
+        Some((task, Act::End((outcome, _)))) => {
+            return on_task(
+                match outcome {
+                    GateOutcome::Done | GateOutcome::Answered => PersonVerb::Done,
+                    GateOutcome::Failed => PersonVerb::Fail,
+                    GateOutcome::Skipped => PersonVerb::Skip,
+                    GateOutcome::Cancelled => PersonVerb::Cancel,
+                },
+                task,
+            );
+        }
+        Some((_, Act::Cancel | Act::Answer(_))) | None => {}
     }
     if let Command::UnholdTask { task } = command {
-        return PersonAct::on_task(PersonVerb::Unhold, plan.id(), task);
+        return on_task(PersonVerb::Unhold, task);
     }
     let verbs = [
         (Command::Unarchive, PersonVerb::Unarchive),

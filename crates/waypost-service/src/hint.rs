@@ -122,6 +122,14 @@ pub enum PersonVerb {
     Unarchive,
     /// Let a held task start.
     Unhold,
+    /// Claim a task.
+    Start,
+    /// Report a task as done.
+    Done,
+    /// Report a task as failed.
+    Fail,
+    /// Skip a task.
+    Skip,
     /// Change the content.
     Edit,
 }

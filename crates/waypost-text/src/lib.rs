@@ -16,7 +16,9 @@ pub use layout::{fit, fit_right, pad, skip_columns, wrap};
 pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, from_hex, hex};
 pub use quote::{fence, quote, quote_unless_word};
-pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, sanitize, sanitize_line};
+pub use sanitize::{
+    REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, reveal_lines, sanitize, sanitize_line,
+};
 pub use status::{Role, StatusSign, typescript};
 pub use truncate::{
     ELLIPSIS, excerpt, excerpt_bytes, head_bytes, tail_bytes, truncate, truncate_bytes, width,

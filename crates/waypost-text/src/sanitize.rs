@@ -72,21 +72,35 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 }
 
 /// Shows text on one line with each unsafe character as `\u{…}`, for people who decide about exactly this text: nothing
-/// is dropped, and nothing can hide.
+/// is dropped, and nothing can hide. Joiners are shown too: they have no width.
 pub fn reveal(text: &str) -> Cow<'_, str> {
+    reveal_where(text, |before, character, _| {
+        before == Before::Unsafe || is_joiner(character) || is_line_end(character) || character == '\t'
+    })
+}
+
+/// Shows multi-line text with each unsafe character as `\u{…}`. Line feeds, tabs and joiners that have their place stay.
+pub fn reveal_lines(text: &str) -> Cow<'_, str> {
+    reveal_where(text, |before, character, next| {
+        let is_odd_end = is_line_end(character) && character != '\n' && next != Some('\n');
+        before == Before::Unsafe || is_odd_end
+    })
+}
+
+fn reveal_where(text: &str, is_hidden: impl Fn(Before, char, Option<char>) -> bool) -> Cow<'_, str> {
     if is_printable_ascii(text) {
         return Cow::Borrowed(text);
     }
-    let is_hidden =
-        |character: char| is_unsafe_char(character) || is_line_end(character) || character == '\t';
-    if !text.chars().any(is_hidden) {
-        return Cow::Borrowed(text);
+    let (mut shown, mut before) = (String::with_capacity(text.len()), Before::Space);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        before = before.then(character);
+        match is_hidden(before, character, characters.peek().copied()) {
+            true => shown.push_str(&format!("\\u{{{:x}}}", u32::from(character))),
+            false => shown.push(character),
+        }
     }
-    let shown = |character: char| match character {
-        hidden if is_hidden(hidden) => format!("\\u{{{:x}}}", u32::from(hidden)),
-        plain => plain.to_string(),
-    };
-    Cow::Owned(text.chars().map(shown).collect())
+    if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
 /// Escapes the unsafe characters of JSON text. The JSON keeps its meaning for a parser and is inert in a terminal.

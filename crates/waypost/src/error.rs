@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Problem, Refusal};
+use waypost_core::{Phase, Problem, Refusal};
 use waypost_formats::Unreadable;
 use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
 use waypost_store::{Conflict, PlanStore, StoreError, WriteError};
@@ -280,7 +280,11 @@ impl From<WriteError> for Failure {
 
 impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Self {
-        let (code, hint) = (error.code(), hint_text(&error.hint()));
+        let hint = match &error {
+            ServiceError::Refused(refusal) => command_after(refusal),
+            _ => None,
+        };
+        let (code, hint) = (error.code(), hint.unwrap_or_else(|| hint_text(&error.hint())));
         let failure = match &error {
             ServiceError::Invalid { subject, problems } => {
                 let problems: Vec<_> = problems.iter().map(|problem| (None, problem.clone())).collect();
@@ -343,6 +347,19 @@ fn exit_of(refusal: &Refusal) -> Exit {
     }
 }
 
+/// Says what to type after a refusal whose own hint names no command.
+fn command_after(refusal: &Refusal) -> Option<String> {
+    let ask = |whom: &str| format!("ask {whom} to run the same command in a terminal of their own");
+    match refusal {
+        Refusal::OnlyAPerson { .. } => Some(ask("a person")),
+        Refusal::StoppedByPerson { by, .. } => Some(ask(by.trim_start_matches("person:"))),
+        Refusal::WrongPhase { phase: Phase::Paused, stopped_by: None, .. } => {
+            Some("resume it first: `waypost resume` and its id".to_owned())
+        }
+        _ => None,
+    }
+}
+
 /// What a person types to do something.
 pub(crate) fn command(act: &PersonAct) -> String {
     let PersonAct { verb, plan, task } = act;
@@ -390,6 +407,10 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
                 | PersonVerb::Retry
                 | PersonVerb::Unarchive
                 | PersonVerb::Unhold
+                | PersonVerb::Start
+                | PersonVerb::Done
+                | PersonVerb::Fail
+                | PersonVerb::Skip
                 | PersonVerb::Edit => "",
             };
             format!("run `{}` in a terminal{sign}", command(act))

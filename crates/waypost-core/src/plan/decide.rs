@@ -155,7 +155,7 @@ impl Plan {
                 let is_held = self.slot(self.number(task)?).held;
                 Ok(is_held.then(|| Event::TaskUnheld { task: task.clone() }).into_iter().collect())
             }
-            Command::RetryTask { task } => self.decide_retry(task),
+            Command::RetryTask { task } => self.decide_retry(by, task),
             Command::RetryPlan => self.decide_retry_plan(),
             Command::RefineTask { task, refinement, reasoning, tokens } => {
                 self.number(task)?;
@@ -397,12 +397,21 @@ impl Plan {
         Ok(vec![Event::TaskHeld { task: task.clone(), by: by.clone(), reason: reason.to_owned() }])
     }
 
-    fn decide_retry(&self, task: &TaskId) -> Decision {
+    fn decide_retry(&self, by: &Actor, task: &TaskId) -> Decision {
         let number = self.number(task)?;
         let again = if self.slot(number).is_parent() { self.again_in(number) } else { vec![number] };
         let slot = self.slot(number);
         match slot.status {
             Status::Pending if slot.is_parent() && !again.is_empty() => {}
+            // Machine work is retried as its policy says: no agent makes its failures count for nothing.
+            Status::Pending
+                if by.kind == ActorKind::Agent
+                    && !(slot.asking || slot.reported)
+                    && self.at(number).state.not_before.is_some()
+                    && self.spec_of(number).work.is_some() =>
+            {
+                return Ok(Vec::new());
+            }
             // It waits for its next attempt, which may then start at once.
             Status::Pending if self.at(number).state.not_before.is_some() => {}
             // The retry discards its report or its open question.

@@ -444,29 +444,42 @@ impl Plan {
     }
 
     /// Returns the outputs that a task gets from its dependencies, by the name they are provided under, else by the
-    /// task's id.
+    /// task's id. No name occurs twice: tasks with work keep theirs, then tasks of this plan. Others are given by their id, or not
+    /// at all if that is the name of another one. Approved work gets what machines and people made under the name that was approved.
     pub fn outputs_for(&self, id: &str) -> Vec<(String, crate::Json)> {
         let Some(number) = self.find(id) else { return Vec::new() };
         let task = self.at(number);
-        let mut outputs: Vec<(String, crate::Json)> = Vec::new();
-        for dependency in &task.spec.depends_on {
-            let found = match dependency {
-                Dependency::Task(on) => self.task(on.as_str()).and_then(|on| {
-                    let name = on.spec.provides.clone().unwrap_or_else(|| on.spec.id.to_string());
-                    on.state.output.clone().map(|output| (name, output))
-                }),
-                Dependency::External(there) => {
-                    let key = there.key();
-                    let received = task.state.received.get(&key);
-                    received.and_then(|received| {
-                        let name = received.provides.clone().unwrap_or(key);
-                        received.output.clone().map(|output| (name, output))
-                    })
+        let mut found: Vec<GivenOutput<'_>> = Vec::new();
+        for (place, dependency) in task.spec.depends_on.iter().enumerate() {
+            match dependency {
+                Dependency::Task(on) => {
+                    let Some(on) = self.task(on.as_str()) else { continue };
+                    let rank = u8::from(on.spec.work.is_none() && on.spec.check.is_none());
+                    let (id, name) = (on.spec.id.to_string(), on.spec.provides.as_ref());
+                    found.push(GivenOutput { rank, id, name, place, output: on.state.output.as_ref() });
                 }
-            };
-            outputs.extend(found.filter(|found| !outputs.contains(found)));
+                Dependency::External(there) => {
+                    let id = there.key();
+                    let received = task.state.received.get(&id);
+                    let name = received.and_then(|received| received.provides.as_ref());
+                    let output = received.and_then(|received| received.output.as_ref());
+                    found.push(GivenOutput { rank: 2, id, name, place, output });
+                }
+            }
         }
-        outputs
+        // Not in the order in which the task names them, which no approval covers.
+        found.sort_by(|a, b| (a.rank, &a.id).cmp(&(b.rank, &b.id)));
+        found.dedup_by(|a, b| a.id == b.id);
+        let mut names: HashSet<String> = HashSet::new();
+        let mut outputs: Vec<(usize, String, crate::Json)> = Vec::new();
+        for GivenOutput { id, name, place, output, .. } in found {
+            let name = [name.unwrap_or(&id), &id].into_iter().find(|name| !names.contains(*name)).cloned();
+            let Some(name) = name else { continue };
+            names.insert(name.clone());
+            outputs.extend(output.map(|output| (place, name, output.clone())));
+        }
+        outputs.sort_by_key(|(place, _, _)| *place);
+        outputs.into_iter().map(|(_, name, output)| (name, output)).collect()
     }
 
     /// Resolves an id or an unambiguous prefix of one. A number is not cut short: `t1` does not stand for `t10`. On failure
@@ -479,6 +492,19 @@ impl Plan {
             self.live_ids().filter(|id| is_prefix(text, id)).take(11).map(TaskId::trusted).collect();
         if found.len() == 1 { Ok(found.remove(0)) } else { Err(found) }
     }
+}
+
+/// What a task gets from one of its dependencies.
+struct GivenOutput<'a> {
+    /// Who keeps a name that several want: 0 for tasks with work or a check, 1 for other tasks of the plan, 2 for other plans.
+    rank: u8,
+    id: String,
+    /// The name under which it is provided, if it is not the id.
+    name: Option<&'a String>,
+    /// Its place among the dependencies.
+    place: usize,
+    /// There is none yet, or none at all; the name is taken all the same.
+    output: Option<&'a crate::Json>,
 }
 
 /// Whether the id begins with the text, and no number is cut short.

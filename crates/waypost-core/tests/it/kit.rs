@@ -70,7 +70,7 @@ pub(crate) mod ask {
 
     pub(crate) fn question(task: &str, choices: &[&str]) -> Command {
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        let ask = QuestionRequest { text: "which one?".into(), choices, state: None };
+        let ask = QuestionRequest { text: "which one?".into(), choices, ..QuestionRequest::default() };
         Command::AskQuestion { task: id(task), attempt: None, ask: Box::new(ask) }
     }
 

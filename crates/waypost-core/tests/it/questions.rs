@@ -131,7 +131,8 @@ fn a_check_may_ask_and_the_report_stays() {
     let mut desk = Desk::with(plan_of([spec]));
     desk.asks(&agent(), ask::finish("a", done())).unwrap();
     desk.asks(&worker(), ask::start("a")).unwrap();
-    let ask = QuestionRequest { text: "is it?".into(), choices: Vec::new(), state: Some(Json::of(&7)) };
+    let ask =
+        QuestionRequest { text: "is it?".into(), state: Some(Json::of(&7)), ..QuestionRequest::default() };
     desk.asks(&worker(), Command::AskQuestion { task: id("a"), attempt: Some(1), ask: Box::new(ask) })
         .unwrap();
     assert_eq!(desk.standing("a"), EffectiveStatus::Asking);
@@ -168,8 +169,8 @@ fn questions_and_answers_have_bounds() {
     }
     desk.does(of(QuestionRequest {
         text: text(limits::QUESTION_BYTES_MAX),
-        choices: Vec::new(),
         state: state(limits::QUESTION_STATE_BYTES_MAX),
+        ..QuestionRequest::default()
     }));
     assert!(matches!(
         desk.refuses(ask::answer("a", &text(limits::QUESTION_BYTES_MAX + 1))),

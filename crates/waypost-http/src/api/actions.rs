@@ -193,7 +193,7 @@ pub(crate) fn on_task(
         "release" => report(TaskReport::Released { reason: body.reason.unwrap_or_default() })?,
         "ask" => {
             let text = body.question.unwrap_or_default();
-            let ask = QuestionRequest { text, choices: body.choices, state: None };
+            let ask = QuestionRequest { text, choices: body.choices, ..QuestionRequest::default() };
             report(TaskReport::Question(Box::new(ask)))?
         }
         "answer" => service.answer(&by, &id, &task, &body.answer.unwrap_or_default(), guard)?,

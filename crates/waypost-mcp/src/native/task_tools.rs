@@ -309,7 +309,7 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
         }
         ReportStatus::Question => {
             let (text, choices) = (text_of(&arguments)?, arguments.texts("choices")?);
-            TaskReport::Question(Box::new(QuestionRequest { text, choices, state: None }))
+            TaskReport::Question(Box::new(QuestionRequest { text, choices, ..QuestionRequest::default() }))
         }
     };
     let skipped_before = call.read(&plan, |plan| plan.counts().skipped)?;

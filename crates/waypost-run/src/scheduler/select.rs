@@ -276,7 +276,7 @@ pub(super) enum Errand {
 }
 
 impl Errand {
-    pub(super) fn of(config: &Config, takes: &TaskFilter, worker: &str, task: &Task) -> Self {
+    pub(super) fn of(config: &Config, takes: &TaskFilter, worker: &str, plan: &PlanId, task: &Task) -> Self {
         let finish = |outcome| Self::Instant(Instant::Finish(outcome, retry_of(config, Some(task))));
         // The plan was changed after it was checked against the configuration, so the task fails with the reason.
         let failed = |wrong| {
@@ -291,7 +291,7 @@ impl Errand {
                 _ if !takes.executor(&check.executor) => Self::NotOurs,
                 Err(_) if takes.leaves_unknown => Self::NotOurs,
                 Ok(ResolvedWork::Noop) => finish(proved(check, &report.into(), worker)),
-                Ok(ResolvedWork::Human) => match proof::by_person(task, check, report) {
+                Ok(ResolvedWork::Human) => match proof::by_person(plan, task, check, report) {
                     Verdict::Ask(ask) => Self::Instant(Instant::Ask(ask)),
                     Verdict::Outcome(outcome) => finish(outcome),
                 },
@@ -338,7 +338,7 @@ fn admit(
     plan: &Plan,
     task: &Task,
 ) -> Result<Option<Chosen>, Obstacle> {
-    let (instant, timeout) = match Errand::of(config, takes, worker, task) {
+    let (instant, timeout) = match Errand::of(config, takes, worker, plan.id(), task) {
         Errand::NotOurs => return Ok(None),
         Errand::Instant(instant) => (Some(instant), None),
         Errand::Run(timeout) => (None, timeout),

@@ -55,7 +55,8 @@ impl Scheduler {
         if !is_active || !is_ours || followed.is_refused() || followed.holds_back(task) {
             return;
         }
-        let Errand::Run(timeout) = Errand::of(&self.config, &self.takes, &self.worker, task) else { return };
+        let errand = Errand::of(&self.config, &self.takes, &self.worker, &key.plan, task);
+        let Errand::Run(timeout) = errand else { return };
         let timeout_seconds = time_limit(&self.config, task, timeout);
         let locks = task.spec.locks.clone();
         let concurrency = self.config.queues.get(&*queue).map_or(0, |queue| queue.concurrency);

@@ -1,5 +1,6 @@
 //! Checks, questions and tasks that are given back, as the scheduler sees them and with real programs.
 
+use serde_json::json;
 use waypost_core::{
     Command, Evidence, Json, Outcome, Phase, QuestionRequest, Refusal, Retry, Status, TaskSpec, Work,
 };
@@ -120,12 +121,80 @@ fn a_person_who_is_the_check_is_asked_and_the_answer_is_the_evidence() {
 }
 
 #[test]
+fn the_answer_to_a_programs_own_question_is_no_check() {
+    let mut world = world([with_check(job("a", &[], &[]), "ask")]);
+    // Both are states by which a question about a report was or is known.
+    for (attempt, state) in [(2, json!({ "check": 3 })), (3, json!({ "waypost:check": "sha256:0" }))] {
+        let ask = QuestionRequest {
+            text: "Is blue nice?".into(),
+            state: Some(Json::of(&state)),
+            ..QuestionRequest::default()
+        };
+        world.ends("a", AttemptOutcome::Asked(Box::new(ask)));
+        world.settle();
+        world.person(answer("a", "yes")).unwrap();
+        world.look();
+        world.settle();
+        assert_eq!((world.running(), world.truth.task("a").unwrap().state.attempt), (vec!["a"], attempt));
+    }
+    world.done("a");
+    assert_eq!(world.standing("a"), "asking", "the person was not asked about the report");
+    world.person(answer("a", "yes")).unwrap();
+    world.look();
+    world.settle();
+    assert_eq!(world.status("a"), Status::Done);
+}
+
+#[test]
+fn a_yes_counts_for_the_report_that_was_read_and_for_no_other() {
+    let mut world = world([with_check(task("a", &[]), "ask"), task("z", &[])]);
+    let reports = |value: &str| {
+        let (result, output) = (Some("made".to_owned()), Some(Json::of(&json!({ "v": value }))));
+        let outcome = Outcome::Done { result, output, evidence: None };
+        Command::FinishTask { task: id("a"), attempt: None, outcome, retry: None }
+    };
+    let long = "x".repeat(5_000);
+    for value in [&long, "good"] {
+        world.agent(reports(value)).unwrap();
+        let question = world.truth.task("a").unwrap().state.question().unwrap().text.clone();
+        assert!(question.contains(&format!(r#"Output: {{"v":"{}"#, &value[..4])), "{question}");
+        let all = format!("waypost show {} --task a --json", world.truth.id());
+        assert_eq!(question.contains(&all), value.len() > 1_000, "{question}");
+        assert!(question.len() < 3_000 && question.ends_with("say what is missing."), "{question}");
+        for command in [Command::RetryTask { task: id("a") }, ask_cancel("a")] {
+            assert!(matches!(world.agent(command), Err(Refusal::AwaitsCheck { .. })), "a person reads it");
+        }
+        if value == "good" {
+            break;
+        }
+        world.person(Command::RetryTask { task: id("a") }).unwrap();
+    }
+    world.person(answer("a", "yes")).unwrap();
+    // Before a run has looked, another report takes the place of the one that was read.
+    for command in [ask_cancel("a"), Command::RetryTask { task: id("a") }, reports("other")] {
+        world.person(command).unwrap();
+    }
+    world.look();
+    world.settle();
+    assert_eq!(world.standing("a"), "asking", "it is asked about again");
+    world.person(answer("a", "yes")).unwrap();
+    world.look();
+    world.settle();
+    assert_eq!(world.status("a"), Status::Done);
+    assert_eq!(world.truth.task("a").unwrap().state.output, Some(Json::of(&json!({ "v": "other" }))));
+}
+
+fn ask_cancel(task: &str) -> Command {
+    Command::CancelTask { task: id(task), reason: "not this".to_owned() }
+}
+
+#[test]
 fn a_task_that_asks_holds_nothing_and_goes_on_when_it_is_answered() {
     let mut world = world([job("a", &[], &["x"]), job("b", &[], &["x"])]);
     let ask = QuestionRequest {
         text: "left or right?".into(),
         choices: vec!["left".into(), "right".into()],
-        state: None,
+        ..QuestionRequest::default()
     };
     world.ends("a", AttemptOutcome::Asked(Box::new(ask)));
     world.settle();

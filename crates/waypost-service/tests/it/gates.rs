@@ -322,6 +322,59 @@ fn each_act_is_for_those_who_may_do_it() {
 }
 
 #[test]
+fn without_a_terminal_nobody_is_more_than_an_agent_in_a_plan_that_a_person_approved() {
+    let tasks = || {
+        plan_of([
+            with_work("work", "build", &[]),
+            checked("proof"),
+            task("skipped", &[]),
+            task("order", &["work"]),
+            with_work("after", "build", &["order"]),
+            task("todo", &[]),
+        ])
+    };
+    let acts: [(&str, Tried); 8] = [
+        ("start", |desk, by| desk.claim(by, "work")),
+        ("done", |desk, by| desk.report(by, "work", done())),
+        ("fail", |desk, by| desk.report(by, "work", TaskReport::Failed { error: "no".into() })),
+        ("skip", |desk, by| desk.report(by, "work", skipped())),
+        ("skip", |desk, by| desk.report(by, "proof", skipped())),
+        ("skip", |desk, by| desk.report(by, "order", skipped())),
+        ("edit", |desk, by| {
+            let child = NewTask::named(TaskSpec { parent: Some(id("proof")), ..task("new", &[]) });
+            desk.edit(by, vec![EditOp::AddTasks { tasks: vec![child], position: Default::default() }])
+        }),
+        ("retry", |desk, by| desk.service.retry_task(by, &desk.plan, &id("skipped"), Guard::NONE).map(drop)),
+    ];
+    for (verb, act) in acts {
+        for (author, by, expected) in [
+            (agent(), unattended(), "needs_terminal"),
+            (agent(), named(), "not_that_actor"),
+            (agent(), present(), ""),
+            (unattended(), unattended(), ""),
+        ] {
+            let desk = Desk::of(&author, tasks());
+            match author == agent() {
+                true => {
+                    let seen = desk.service.preview(&desk.plan).unwrap().seen();
+                    drop(desk.service.approve(&present(), &desk.plan, seen, "", Guard::NONE).unwrap());
+                }
+                false => drop(desk.service.activate(&author, &desk.plan, Guard::NONE).unwrap()),
+            }
+            desk.report(&present(), "skipped", skipped()).unwrap();
+            let found = act(&desk, &by);
+            if let Err(ServiceError::NeedsTerminal { act, .. }) = &found {
+                assert_eq!(act.verb.to_string(), verb);
+            }
+            assert_eq!(code(found), expected, "{verb} by {by:?} in the plan of {}", author.actor);
+            // What agents may do stays possible, and so does a stop.
+            desk.report(&by, "todo", done()).unwrap();
+            desk.service.pause(&by, &desk.plan, "", Guard::NONE).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_person_who_ends_a_gate_leaves_a_record() {
     let desk = Desk::new();
     desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();

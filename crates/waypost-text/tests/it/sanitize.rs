@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 
-use waypost_text::{escape_json, excerpt, is_unsafe_char, one_line, sanitize, sanitize_line, truncate};
+use waypost_text::{
+    escape_json, excerpt, is_unsafe_char, one_line, reveal, reveal_lines, sanitize, sanitize_line, truncate,
+};
 
 fn check_line(text: &str, expected: &str) {
     assert_eq!(sanitize_line(text), expected, "{text:?}");
@@ -151,5 +153,21 @@ fn json_means_the_same_with_escapes() {
         ("\"\u{e0041}\u{200d}\u{2028}a👩‍👧\"", r#""\udb40\udc41\u200d\u2028a👩‍👧""#),
     ] {
         assert_eq!(escape_json(json), expected);
+    }
+}
+
+#[test]
+fn what_is_invisible_is_revealed_and_never_dropped() {
+    let cases = [
+        ("plain", "plain", "plain"),
+        ("a\u{200b}b", r"a\u{200b}b", r"a\u{200b}b"),
+        ("g\u{200b}\u{9b}1m", r"g\u{200b}\u{9b}1m", r"g\u{200b}\u{9b}1m"),
+        ("a\u{200d}b", r"a\u{200d}b", r"a\u{200d}b"),
+        ("é\u{200d}é", r"é\u{200d}é", "é\u{200d}é"),
+        ("❤\u{fe0f}", "❤\u{fe0f}", "❤\u{fe0f}"),
+        ("é\n\tf\r\ng\rh", r"é\u{a}\u{9}f\u{d}\u{a}g\u{d}h", "é\n\tf\r\ng\\u{d}h"),
+    ];
+    for (text, on_one_line, on_lines) in cases {
+        assert_eq!((reveal(text).as_ref(), reveal_lines(text).as_ref()), (on_one_line, on_lines));
     }
 }

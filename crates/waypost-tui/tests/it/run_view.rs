@@ -205,8 +205,8 @@ fn ids_and_choices_steer_no_terminal() {
     story.write(&person, create);
     story.write(&person, Command::Activate);
     story.start(&name);
-    let ask =
-        QuestionRequest { text: hostile.clone(), choices: vec![hostile, "right".to_owned()], state: None };
+    let choices = vec![hostile.clone(), "right".to_owned()];
+    let ask = QuestionRequest { text: hostile, choices, ..QuestionRequest::default() };
     let ask = Command::AskQuestion { task: id(&name), attempt: Some(1), ask: Box::new(ask) };
     story.write(&person, ask);
     for size in SIZES {
@@ -238,7 +238,7 @@ fn middle() -> Story {
     let ask = QuestionRequest {
         text: "Which name shall it have?".to_owned(),
         choices: vec!["Entry".to_owned(), "Record".to_owned()],
-        state: None,
+        ..QuestionRequest::default()
     };
     let ask = Command::AskQuestion { task: id("choose"), attempt: Some(1), ask: Box::new(ask) };
     story.write(&person, ask);

@@ -59,7 +59,10 @@ impl Delete {
         }
         if !output::can_ask() {
             let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);
-            let hint = "archive it instead: `waypost unarchive` restores an archived plan";
+            let hint = format!(
+                "run `waypost delete {0} --purge` in a terminal, or archive it: `waypost archive {0}`",
+                found.id
+            );
             return Err(Failure { code: "needs_terminal".to_owned(), ..Failure::failed(message, hint) });
         }
         let (title, version) = found.read(|plan| (plan.spec().title.clone(), plan.version()))?;

@@ -36,7 +36,7 @@ pub(crate) struct AskPerson {
 impl AskPerson {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let ask = Question { text: self.question.join(" "), choices: self.choice, state: None };
+        let ask = Question { text: self.question.join(" "), choices: self.choice, ..Question::default() };
         let of = self.reporter.on(&found.id, &task);
         let report = TaskReport::Question(Box::new(ask));
         let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;

@@ -19,7 +19,7 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
     let status =
         if spec.status.is_empty() { String::new() } else { format!(" [{}]", text::one_line(&spec.status)) };
     let room = out.columns.saturating_sub(text::width(&status)).max(20);
-    let title = out.paint(&text::excerpt(title, room), Look::Bold);
+    let title = out.paint(&text::excerpt(&text::reveal_lines(title), room), Look::Bold);
     let status = out.paint(&status, Look::Cyan);
     out.line(format!("{title}{status}"));
 
@@ -59,7 +59,7 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
         // Who approved it, and what to do about a refusal, is never cut.
         let whole = whole || matches!(name, "approved" | "refused");
         let room = if whole { usize::MAX / 8 } else { out.columns.saturating_sub(name.len() + 2) };
-        out.line(format!("{name}: {}", text::excerpt(&value, room)));
+        out.line(format!("{name}: {}", text::excerpt(&text::reveal_lines(&value), room)));
     }
     out.line(progress(&head.counts));
 }

@@ -22,9 +22,9 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     let (spec, state) = (&task.spec, &task.state);
     let id = spec.id.as_str();
     let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
-    let title = out.paint(&format!("{id} of plan {}", plan.id()), Look::Bold);
+    let title = out.paint(&text::reveal_lines(&format!("{id} of plan {}", plan.id())), Look::Bold);
     out.line(title);
-    for line in text::wrap(&spec.description, out.columns, usize::MAX) {
+    for line in text::wrap(&text::reveal_lines(&spec.description), out.columns, usize::MAX) {
         out.line(line);
     }
     out.line("");
@@ -158,7 +158,8 @@ pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
     if value.is_empty() {
         return;
     }
-    let lines = text::wrap(value, out.columns.saturating_sub(NAME_COLUMNS).max(20), usize::MAX);
+    let columns = out.columns.saturating_sub(NAME_COLUMNS).max(20);
+    let lines = text::wrap(&text::reveal_lines(value), columns, usize::MAX);
     lines_of(out, name, &lines);
 }
 

@@ -4,7 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use waypost_core::Timestamp;
 pub(crate) use waypost_text::{
-    ago, byte_size, count, duration, excerpt, one_line, pad, sanitize, sanitize_line, truncate, width, wrap,
+    ago, byte_size, count, duration, excerpt, one_line, pad, reveal_lines, sanitize, sanitize_line, truncate,
+    width, wrap,
 };
 
 /// The current time, for ages and for what a task waits for. Writes carry the store's own time.

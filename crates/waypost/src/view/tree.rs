@@ -141,15 +141,16 @@ pub(crate) fn print_row((plan, started): (&Plan, &Plan), task: &Task, frame: &Fr
         false => (standing.sign(), standing.as_str()),
     };
     let word = text::pad(&format!("{} {word}", sign.glyph()), STANDING_COLUMNS);
-    let name = format!("{}{}", frame.guides, text::one_line(id));
+    let name = format!("{}{}", frame.guides, text::one_line(&text::reveal_lines(id)));
     let head = format!("{}  ", text::pad(&name, frame.columns));
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
     let behind = behind(task, standing);
-    let wanted = text::width(&text::excerpt(&task.spec.description, room));
+    let description = text::reveal_lines(&task.spec.description);
+    let wanted = text::width(&text::excerpt(&description, room));
     // The second text gets the room that the description leaves, and at least half of it.
     let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
-    let description = text::excerpt(&task.spec.description, room);
+    let description = text::excerpt(&description, room);
     let mut line = format!("{}{}", out.paint(&word, sign_look(sign)), head);
     let quiet = matches!(sign, StatusSign::Skipped | StatusSign::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
@@ -163,6 +164,7 @@ pub(crate) fn print_row((plan, started): (&Plan, &Plan), task: &Task, frame: &Fr
     let margin = text::pad(frame.margin, frame.columns + 2);
     let margin = format!("{}{margin}", " ".repeat(STANDING_COLUMNS));
     for below in below(task, standing) {
+        let below = text::reveal_lines(&below);
         let below = text::excerpt(&below, out.columns.saturating_sub(text::width(&margin)).max(20));
         let below = out.paint(&below, Look::Dim);
         out.line(format!("{margin}{below}"));

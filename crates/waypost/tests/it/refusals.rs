@@ -113,10 +113,16 @@ fn who_cannot_end_a_gate_or_undo_a_stop_learns_who_can() {
     check(&answer, 1, "needs_terminal", "answering needs a person at a terminal", terminal);
     succeeds(&workspace.at_terminal(&["pause", "p", "--reason", "wrong database"]));
     let stopped = "person:ada paused the plan (\"wrong database\"); only a person can resume it";
-    check(&agent(&workspace, &["resume", "p", "--json"]), 1, "stopped_by_person", stopped, "ask ada");
+    let ada = "ask ada to run the same command in a terminal of their own";
+    check(&agent(&workspace, &["resume", "p", "--json"]), 1, "stopped_by_person", stopped, ada);
     let resume = workspace.waypost(&["resume", "p", "--json"]);
     let undo = "undoing a person's stop needs a person at a terminal, and there is none";
     check(&resume, 1, "needs_terminal", undo, "run `waypost resume p` in a terminal");
+    let submit = workspace.at_terminal(&["submit", "p", "--json"]);
+    check(&submit, 1, "wrong_phase", "paused", "resume it first: `waypost resume` and its id");
+    let prune = agent(&workspace, &["prune", "--older-than", "1d", "--json"]);
+    let person = "ask a person to run the same command in a terminal of their own";
+    check(&prune, 1, "needs_person", "only a person can prune plans", person);
 }
 
 #[test]

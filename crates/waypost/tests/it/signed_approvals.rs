@@ -380,6 +380,38 @@ fn a_bundle_is_verified_without_a_store_and_with_its_own_message_only() {
 }
 
 #[test]
+fn no_hold_is_lost_and_no_rejection_is_undone_by_a_bundle() {
+    let place = Place::new();
+    let key = place.key();
+    let portable = ["approve", "p", "--sign", "--portable", "--key", &key];
+    let held = [&portable[..], &["--hold", "good2"]].concat();
+    assert!(text(&place.at_terminal("home", &held)).1.contains("task good2 is held"));
+    succeeds(&place.at_terminal("home", &["hold", "p", "good2"]));
+    assert!(text(&place.at_terminal("home", &portable)).1.contains("task good2 is held"));
+    succeeds(&place.at_terminal("home", &["unhold", "p", "good2"]));
+    succeeds(&place.at_terminal("home", &portable));
+    let bundle = place.workspace.root.join("bundle.json");
+    let file = bundle.to_str().unwrap();
+    let export = ["export", "p", "--approval", "--output", file];
+    succeeds(&place.at_terminal("home", &["hold", "p", "good2"]));
+    assert!(text(&place.at_terminal("home", &export)).1.contains("task good2 is held"));
+    succeeds(&place.at_terminal("home", &["unhold", "p", "good2"]));
+    succeeds(&place.at_terminal("home", &export));
+
+    fs::remove_dir_all(place.workspace.work().join(".waypost")).unwrap();
+    succeeds(&place.at_terminal("home", &["init", "--store", "sqlite"]));
+    succeeds(&place.at_terminal("home", &["trust"]));
+    succeeds(&place.command("home", &["import", file]).env("CLAUDECODE", "1").output().unwrap());
+    succeeds(&place.at_terminal("home", &["reject", "p", "--reason", "not on a Friday"]));
+    let approve = ["approve", "p", "--bundle", file, "--json"];
+    let unattended = place.command("home", &approve).output().unwrap();
+    assert!(text(&unattended).1.contains("needs_terminal"), "{:?}", text(&unattended));
+    assert!(place.work().0.is_empty(), "rejected work does not run");
+    succeeds(&place.at_terminal("home", &approve));
+    assert_eq!(place.work().0, ["good1", "good2"]);
+}
+
+#[test]
 fn a_portable_approval_counts_in_a_fresh_store_for_the_same_work_only() {
     let place = Place::new();
     let key = place.home("home").join("key");

@@ -27,7 +27,7 @@ impl Plan {
     }
 
     /// Refuses agents and people on a task that is reported as done: machines check it.
-    fn is_not_reported(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
+    pub(super) fn is_not_reported(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
         match (self.at(number).state.reported(), by.kind) {
             (Some(report), ActorKind::Agent | ActorKind::Person) => {
                 Err(Refusal::AwaitsCheck { task: self.name(number), reported_by: report.by.to_string() })

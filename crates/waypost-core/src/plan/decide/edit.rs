@@ -272,11 +272,25 @@ impl Plan {
         let unasked = !state.approval_required && !state.approval_waived && by.kind != ActorKind::Person;
         // A rejected plan may be submitted for approval again once it has changed.
         let rejected = state.phase == Phase::Draft && state.stopped_by.is_some();
-        let changed = |event| self.changes_work(event) || rejected && self.changes_plain_tasks(event);
+        let changed = |event| {
+            self.changes_work(event)
+                || self.renames_output(event)
+                || rejected && self.changes_plain_tasks(event)
+        };
         // A person's own plan needs no approval, so a person's edit voids none; workers compare the digest all the same.
         let approved = state.approval.as_ref().is_some_and(|approval| !approval.is_own());
         let matters = approved || unasked || rejected;
         (matters && events.iter().any(changed)).then_some(Event::ApprovalVoided {})
+    }
+
+    /// Whether an event changes the name under which work receives the output of a task without work. Other names are in the
+    /// digest.
+    fn renames_output(&self, event: &Event) -> bool {
+        let Event::TaskRevised { task } = event else { return false };
+        self.find(task.id.as_str()).is_some_and(|number| {
+            self.spec_of(number).provides != task.provides
+                && self.slot(number).after.iter().any(|&after| has_work(self.spec_of(after)))
+        })
     }
 
     /// Whether an event edits a plan that has no machine work.

@@ -20,7 +20,11 @@ impl Plan {
         let number = self.number(task)?;
         self.is_running(number, "suspended for a question")?;
         self.speaks_for(by, number, attempt)?;
-        let QuestionRequest { text, choices, state } = ask;
+        let QuestionRequest { text, choices, state, check } = ask;
+        let known = &self.at(number).state;
+        if check.is_some() && known.reported().is_none() {
+            return Err(self.wrong_status(number, known.status, "checked: it is not reported"));
+        }
         if text.trim().is_empty() {
             return Err(empty(task, "the question"));
         }
@@ -34,11 +38,10 @@ impl Plan {
         }
         let found = state.as_ref().map_or(0, |state| state.as_str().len());
         within("bytes of the question's state", found, limits::QUESTION_STATE_BYTES_MAX, task)?;
-        let known = &self.at(number).state;
         let question = Question {
             text: text.clone(),
             choices: distinct(choices),
-            state: state.clone(),
+            state: ask.stored_state(),
             by: known.worker.clone().unwrap_or_else(|| by.to_string()),
             attempt: known.attempt,
             asked_at: at,

@@ -17,12 +17,14 @@ impl Plan {
         self.undoes_no_stop(events)?;
         for event in events {
             if let Event::TasksRetried { tasks } = event {
+                self.keeps_reports(by, tasks)?;
                 self.keeps_machine_work_ended(by, tasks)?;
             }
             if let Event::TaskSkipped { task, .. } = event {
                 self.keeps_order(task, false)?;
             }
             if let Event::TasksCancelled { tasks, .. } = event {
+                self.keeps_reports(by, tasks)?;
                 tasks.iter().try_for_each(|task| self.keeps_order(task, true))?;
             }
             if let Event::TasksAdded { tasks, .. } = event {
@@ -272,27 +274,34 @@ impl Plan {
         }
     }
 
+    /// Refuses to discard a report that is to be checked: a person may be reading it, and would answer about another one.
+    fn keeps_reports(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
+        let mut numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+        numbers.try_for_each(|number| self.is_not_reported(by, number))
+    }
+
     /// Refuses to rerun finished machine work: approved work is done once, plus the retries of its policy.
     fn keeps_machine_work_ended(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
         if by.kind == ActorKind::Worker {
             return Err(Refusal::OnlyAPerson { what: "retry a task", by: by.clone() });
         }
-        let mut numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
-        let is_over = |number: u32| {
-            let task = self.at(number);
-            let used_up = match task.state.status {
-                Status::Done => true,
-                Status::Failed | Status::Skipped | Status::Cancelled => {
-                    task.state.attempt >= task.spec.attempts_max()
+        let numbers = tasks.iter().filter_map(|task| self.find(task.as_str()));
+        for task in numbers.map(|number| self.at(number)).filter(|task| task.spec.work.is_some()) {
+            let is_used_up = task.state.attempt >= task.spec.attempts_max();
+            let what = match task.state.status {
+                Status::Done => "rerun finished machine work",
+                Status::Failed | Status::Skipped | Status::Cancelled if is_used_up => {
+                    "rerun finished machine work"
                 }
-                Status::Pending | Status::Running => false,
+                // It asks a person: its attempts and failures would no longer count.
+                Status::Pending if is_used_up || task.state.tries > 0 => "repeat an attempt of machine work",
+                Status::Failed | Status::Skipped | Status::Cancelled | Status::Pending | Status::Running => {
+                    continue;
+                }
             };
-            task.spec.work.is_some() && used_up
-        };
-        match numbers.any(is_over) {
-            true => Err(Refusal::OnlyAPerson { what: "rerun finished machine work", by: by.clone() }),
-            false => Ok(()),
+            return Err(Refusal::OnlyAPerson { what, by: by.clone() });
         }
+        Ok(())
     }
 }
 

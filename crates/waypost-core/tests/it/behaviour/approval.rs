@@ -372,6 +372,52 @@ fn an_agent_does_not_rerun_machine_work_by_cancelling_it() {
 }
 
 #[test]
+fn the_name_under_which_work_receives_an_output_is_approved() {
+    let named = |name: &str| {
+        let changes = TaskChanges { provides: Some(Some(name.into())), ..TaskChanges::default() };
+        ask::revise("h", changes)
+    };
+    for (waits, is_void) in [(by_machine("go", &["h"]), true), (task("go", &["h"]), false)] {
+        let draft = plan_of([by_machine("build", &[]), task("h", &[]), waits]);
+        let mut desk = Desk::made_by(&agent(), draft);
+        desk.does(approve(&desk));
+        desk.asks(&agent(), named("build")).unwrap();
+        assert_eq!(desk.plan.state().approval.is_none(), is_void);
+    }
+}
+
+#[test]
+fn an_agent_does_not_repeat_attempts_of_machine_work_that_asks_or_waits() {
+    let limited = |attempts: u32| TaskSpec {
+        retry: Some(Box::new(Retry { attempts, backoff_seconds: 60, backoff_seconds_max: 60 })),
+        ..by_machine("a", &[])
+    };
+    for attempts in [1, 2] {
+        let mut desk = Desk::with(plan_of([limited(attempts), task("z", &[])]));
+        for attempt in 1..=attempts {
+            desk.asks(&worker(), ask::start("a")).unwrap();
+            desk.asks(&worker(), ask::question("a", &[])).unwrap();
+            let again = desk.asks(&agent(), ask::retry("a"));
+            assert_eq!(again.is_ok(), attempt < attempts, "{attempt} of {attempts}: {again:?}");
+        }
+        assert_eq!(desk.standing("a"), EffectiveStatus::Asking, "the person still sees the question");
+        desk.does(ask::answer("a", "yes"));
+        desk.asks(&worker(), ask::start("a")).unwrap();
+    }
+    // What waits for its next attempt is retried by itself, and its failure counts.
+    let mut desk = Desk::with(plan_of([limited(2), task("z", &[])]));
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    desk.asks(&worker(), ask::finish("a", failed())).unwrap();
+    assert_eq!(desk.asks(&agent(), ask::retry("a")), Ok(Vec::new()));
+    assert_eq!(desk.plan.task("a").unwrap().state.tries, 1);
+    desk.now = at(1_000);
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    desk.asks(&worker(), ask::question("a", &[])).unwrap();
+    assert!(matches!(desk.asks(&agent(), ask::retry("a")), Err(Refusal::OnlyAPerson { .. })));
+    desk.does(ask::retry("a"));
+}
+
+#[test]
 fn what_a_person_rejected_is_asked_about_again_only_once_it_has_changed() {
     for (draft, edit) in [
         (plan_of([by_machine("a", &[])]), add(vec![by_machine("c", &[])])),

@@ -15,6 +15,31 @@ fn outputs_come_under_the_name_that_they_are_provided_as() {
 }
 
 #[test]
+fn no_task_takes_the_name_of_another_ones_output() {
+    let provides = |name: &str, as_: &str| TaskSpec { provides: Some(as_.into()), ..task(name, &[]) };
+    let given = |on: &[&str], without: &[&str]| {
+        let mut desk = Desk::with(plan_of([
+            by_machine("build", &[]),
+            provides("a", "build"),
+            provides("b", "notes"),
+            provides("c", "notes"),
+            by_machine("go", on),
+        ]));
+        for done in ["build", "a", "b", "c"].iter().filter(|name| !without.contains(name)) {
+            let output = Some(Json::of(&format!("of {done}")));
+            desk.does(ask::finish(done, Outcome::Done { result: None, output, evidence: None }));
+        }
+        let outputs = desk.plan.outputs_for("go");
+        outputs.into_iter().map(|(name, output)| format!("{name}={output}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(given(&["build", "a"], &[]), r#"build="of build" a="of a""#);
+    assert_eq!(given(&["a", "build"], &[]), r#"a="of a" build="of build""#, "the order does not matter");
+    assert_eq!(given(&["a", "build"], &["build"]), r#"a="of a""#, "nor whether there is an output yet");
+    assert_eq!(given(&["c", "b"], &[]), r#"c="of c" notes="of b""#);
+    assert_eq!(given(&["a"], &[]), r#"build="of a""#);
+}
+
+#[test]
 fn everything_that_keeps_a_task_from_starting_is_said() {
     let draft = plan_of([task("a", &[]), task("p", &["a"]), child("x", "p", &["b"]), task("b", &[])]);
     let mut desk = Desk::made_by(&ada(), draft);

@@ -445,7 +445,7 @@ impl World {
         Command::AskQuestion {
             task,
             attempt,
-            ask: Box::new(QuestionRequest { text: "go on?".into(), choices, state }),
+            ask: Box::new(QuestionRequest { text: "go on?".into(), choices, state, check: None }),
         }
     }
 }

@@ -211,7 +211,7 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
     let ask = || Command::AskQuestion {
         task: task_id("first"),
         attempt: None,
-        ask: Box::new(QuestionRequest { text: "which one?".into(), choices: Vec::new(), state: None }),
+        ask: Box::new(QuestionRequest { text: "which one?".into(), ..QuestionRequest::default() }),
     };
     for name in ["asks", "runs", "asked"] {
         write(&plans, name, Command::Activate).unwrap();

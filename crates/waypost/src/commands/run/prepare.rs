@@ -164,7 +164,7 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
         return Ok(Failure { message, ..failure });
     }
     let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
-    let hint = format!("run `waypost approve {id}` in a terminal, or add --sign");
+    let hint = format!("run `waypost approve {id}` in a terminal, or `waypost approve {id} --sign`");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 
