@@ -65,8 +65,14 @@ fn sync_all(context: &Context) -> Vec<String> {
 
 fn sync_links(context: &Context, plans: &Arc<PlanStore>) -> Outcome<Vec<String>> {
     let place = context.store_location()?;
-    let mut notes = Vec::new();
-    for mut link in Link::all(&context.folders()?)? {
+    let (folders, mut notes) = (context.folders()?, Vec::new());
+    for link in Link::of_others(&folders)?.iter().filter(|link| link.is_of(&place)) {
+        let folder = link.shown();
+        notes.push(format!(
+            "{folder} was linked elsewhere and is left alone: `waypost link {folder}` links it here"
+        ));
+    }
+    for mut link in Link::all(&folders)? {
         if !link.is_of(&place) {
             continue;
         }

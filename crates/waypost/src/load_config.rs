@@ -51,6 +51,11 @@ impl Folders {
         StoreLocation { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
+    /// Whether Waypost's own folder belongs to another user, or contains a link.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
     /// The folder of the attempts' logs.
     pub(crate) fn logs(&self) -> PathBuf {
         self.own.join("logs")

@@ -19,9 +19,12 @@ const DATABASE: &str = "waypost.db";
 const JAATO: &str = ".jaato";
 /// jaato's own configuration in that folder, if present.
 pub(crate) const TODO: &str = "todo.json";
-/// What has to belong to the account in a workspace.
-const NAMES: WorkspaceNames<'static> =
-    WorkspaceNames { own: FOLDER, files: &["config.toml", TODO, DATABASE, "logs"] };
+/// What has to belong to the account in a workspace. Of `logs` and `files`, which can be large, those who open something there check the rest.
+const NAMES: WorkspaceNames<'static> = WorkspaceNames {
+    own: FOLDER,
+    files: &["config.toml", TODO, DATABASE, "logs"],
+    folders: &[("links", 3), ("planning", 1), ("queues", 2), ("runs", 2), ("slurm", 1), ("worktrees", 1)],
+};
 /// The content of the folder's `.gitignore`, which keeps it out of version control.
 pub(crate) const IGNORED: &str = "*\n";
 
