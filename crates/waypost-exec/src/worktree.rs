@@ -18,6 +18,7 @@ use super::attempt::{Attempt, inside};
 use super::git::Git;
 use super::process;
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use waypost_config::PinnedFiles;
 use waypost_store::{log_file_name as file_name, make_state_folder, open_state_file};
 
@@ -239,7 +240,7 @@ impl Worktree {
         for folder in &nested {
             attempt
                 .log
-                .say(&format!("waypost: {} is not committed: {NESTED}", folder.display()), &[]);
+                .say(&format!("waypost: {} is not committed: {NESTED}", folder.display()), Secrets::NONE);
         }
         let add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
         self.own.run_with_input(attempt, &add, &all_but(&nested))?;
@@ -274,7 +275,7 @@ impl Worktree {
         let path = self.own.root.to_string_lossy().into_owned();
         // A worktree that stays behind blocks nothing, and the log reports it.
         if let Err(error) = self.main.run(attempt, &["worktree", "remove", "--force", &path]) {
-            attempt.log.say(&format!("waypost: the worktree {path} was left: {error}"), &[]);
+            attempt.log.say(&format!("waypost: the worktree {path} was left: {error}"), Secrets::NONE);
         }
     }
 
