@@ -178,6 +178,7 @@ fn main_checkout(folder: &Path) -> Option<PathBuf> {
     // `.git` is a file in worktrees and submodules, and names the repository.
     let text = fs::read_to_string(folder.join(".git")).ok()?;
     let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
+    let git_folder = fs::canonicalize(git_folder).ok()?;
     // Any folder can name the git folder of a worktree, which names its worktree in turn.
     let back = fs::read_to_string(git_folder.join("gitdir")).ok()?;
     if fs::canonicalize(git_folder.join(back.trim())).ok()? != fs::canonicalize(folder.join(".git")).ok()? {
@@ -185,6 +186,10 @@ fn main_checkout(folder: &Path) -> Option<PathBuf> {
     }
     let common = fs::read_to_string(git_folder.join("commondir")).ok()?;
     let common = fs::canonicalize(git_folder.join(common.trim())).ok()?;
+    // Any folder can contain a git folder that names another repository. That repository knows only those in its own.
+    if git_folder.parent()? != fs::canonicalize(common.join("worktrees")).ok()? {
+        return None;
+    }
     if let Some(checkout) = configured_checkout(&common) {
         return Some(checkout);
     }
