@@ -111,27 +111,12 @@ pub(super) fn done(text: &str, secrets: &Secrets) -> AttemptOutcome {
         return AttemptOutcome::Done { result: None, output: None };
     }
     match Json::parse(text) {
-        Ok(output) => {
-            let output = if secrets.is_empty() { output } else { decoded_without(secrets, output) };
-            AttemptOutcome::Done { result: None, output: Some(output) }
-        }
+        Ok(output) => AttemptOutcome::Done { result: None, output: Some(secrets.redact_decoded(output)) },
         Err(_) => AttemptOutcome::Done {
             result: Some(truncate_bytes(text, RESULT_BYTES_MAX).into_owned()),
             output: None,
         },
     }
-}
-
-/// Removes the secrets from the texts in an output, which JSON can write in many ways. Other outputs stay as they were written.
-fn decoded_without(secrets: &Secrets, output: Json) -> Json {
-    let mut value = match serde_json::from_str(output.as_str()) {
-        Ok(value) => value,
-        Err(_) => return output,
-    };
-    if !secrets.redact_json(&mut value) {
-        return output;
-    }
-    Json::parse(&value.to_string()).unwrap_or(output)
 }
 
 /// Resolves a directory of the workspace. Links are followed before the check that it lies inside.

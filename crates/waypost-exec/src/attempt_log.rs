@@ -89,9 +89,10 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Writes a line of our own. It does not replace the worker's last line.
+    /// Writes a line of our own. It does not replace the worker's last line, and comes before one that the worker has not ended:
+    /// the rest of a secret may follow.
     pub(super) fn say(&mut self, line: &str, secrets: &Secrets) {
-        self.finish(secrets);
+        let unfinished = std::mem::take(&mut self.line);
         let workers = std::mem::take(&mut self.last);
         let was_ours = std::mem::replace(&mut self.last_is_ours, true);
         self.take(format!("{line}\n").as_bytes(), secrets);
@@ -100,6 +101,7 @@ impl<'a> Log<'a> {
         } else {
             self.last_is_ours = true;
         }
+        self.line = unfinished;
     }
 
     /// Writes an unfinished line and flushes the file.
@@ -243,6 +245,21 @@ mod tests {
         }
         let long = file_name(&"é".repeat(128));
         assert!(long.len() < 230, "{long}");
+    }
+
+    #[test]
+    fn our_own_line_does_not_break_a_secret() {
+        let folder = std::env::temp_dir().join(format!("waypost-own-line-{}", std::process::id()));
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        let secrets = Secrets::new(["TOPSECRET".to_owned()]);
+        let mut log = Log::new(&folder, &key, 1_000);
+        log.take(b"is TOPS", &secrets);
+        log.say("waypost: job 1 runs", Secrets::NONE);
+        log.take(b"ECRET", &secrets);
+        log.finish(&secrets);
+        let path = waypost_store::log_path(&folder, &key.plan, &key.task, key.attempt);
+        assert_eq!(fs::read_to_string(path).unwrap(), "waypost: job 1 runs\nis ***\n");
+        let _gone = fs::remove_dir_all(folder);
     }
 
     #[test]

@@ -439,7 +439,7 @@ fn marks(attempt: &Attempt<'_>, escaped: Escaped) -> Vec<String> {
 pub(super) fn judged(attempt: &Attempt<'_>, spoken: &ProcessResult) -> Option<AttemptOutcome> {
     if let Some(question) = &attempt.log.question {
         // A task with a question is never done, however the program ended.
-        return Some(asked(question));
+        return Some(asked(question, &spoken.secrets));
     }
     let last = &attempt.log.last;
     let said =

@@ -1,6 +1,7 @@
 //! The secrets of an attempt, in every form in which its worker may write them: whole, line by line, and escaped in JSON.
 
 use serde_json::Value;
+use waypost_core::Json;
 
 /// Shorter secrets are not replaced: that would blacken everything.
 const SECRET_BYTES_MIN: usize = 4;
@@ -54,8 +55,21 @@ impl Secrets {
         text
     }
 
+    /// Removes the secrets from the texts in a JSON text, which can write them in many ways. Another text stays as it was written.
+    pub(super) fn redact_decoded(&self, json: Json) -> Json {
+        if self.forms.is_empty() {
+            return json;
+        }
+        // What is JSON can be decoded.
+        let Ok(mut value) = serde_json::from_str(json.as_str()) else { return Json::of(&MARK) };
+        match self.redact_json(&mut value) {
+            true => Json::parse(&value.to_string()).unwrap_or_else(|_| Json::of(&MARK)),
+            false => json,
+        }
+    }
+
     /// Removes the secrets from all texts and names in a JSON value. Returns whether there were any.
-    pub(super) fn redact_json(&self, value: &mut Value) -> bool {
+    fn redact_json(&self, value: &mut Value) -> bool {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
             Value::String(text) => {
@@ -82,10 +96,6 @@ impl Secrets {
     /// The bytes of the longest form.
     pub(super) fn bytes_max(&self) -> usize {
         self.forms.first().map_or(0, String::len)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.forms.is_empty()
     }
 }
 
@@ -155,5 +165,10 @@ mod tests {
         assert!(secrets.redact_json(&mut value));
         assert_eq!(value, serde_json::json!({ "***": 1, "a": ["is ***", { "b": 2 }] }));
         assert!(!secrets.redact_json(&mut value));
+        let check = |text: &str, expected: &str| {
+            assert_eq!(secrets.redact_decoded(Json::parse(text).unwrap()).as_str(), expected);
+        };
+        check(r#"{"a":9007199254740993}"#, r#"{"a":9007199254740993}"#);
+        check(r#"["\u0068unter22"]"#, r#"["***"]"#);
     }
 }

@@ -300,7 +300,7 @@ impl Work {
     ) -> AttemptOutcome {
         attempt.log.finish(&self.secrets);
         if let Some(question) = &attempt.log.question {
-            return asked(question);
+            return asked(question, &self.secrets);
         }
         let id = job.news.borrow().job.map_or_else(String::new, |id| format!(" {id}"));
         let Some(seen) = seen else {

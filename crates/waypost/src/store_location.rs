@@ -205,5 +205,12 @@ fn configured_checkout(common: &Path) -> Option<PathBuf> {
         let (name, value) = line.split_once('=')?;
         (name.trim() == "worktree").then(|| value.trim().to_owned())
     })?;
-    fs::canonicalize(common.join(said)).ok()
+    let checkout = fs::canonicalize(common.join(said)).ok()?;
+    // Any repository can name any folder, which names its repository in turn.
+    let own = checkout.join(".git");
+    let back = match fs::read_to_string(&own) {
+        Ok(text) => checkout.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => own,
+    };
+    (fs::canonicalize(back).ok()? == common).then_some(checkout)
 }

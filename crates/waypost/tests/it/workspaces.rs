@@ -83,6 +83,15 @@ fn a_folder_that_only_says_to_be_a_worktree_of_another_repository_is_none() {
         put(&forged.join(own).join("gitdir"), forged.join(".git").to_str().unwrap());
         assert_eq!(store_from(&workspace, &forged), "/repo/forged/.waypost/waypost.db", "{own}");
     }
+    // With a repository of its own that names that checkout as its own.
+    let config = format!("[core]\n\tworktree = {}\n", main.display());
+    for common in ["repository", ".repository"] {
+        put(&forged.join(".git"), &format!("gitdir: {common}/worktrees/own\n"));
+        put(&forged.join(common).join("config"), &config);
+        put(&forged.join(common).join("worktrees/own/commondir"), "../..");
+        put(&forged.join(common).join("worktrees/own/gitdir"), forged.join(".git").to_str().unwrap());
+        assert!(store_from(&workspace, &forged).starts_with("/repo/forged/"), "{common}");
+    }
 }
 
 #[test]
