@@ -347,6 +347,11 @@ fn links_that_came_with_a_clone_have_no_effect_until_they_are_made_here() {
     let (_, said) = linked.does(&["list"]);
     assert!(said.contains(".clido/plans was linked elsewhere and is left alone"), "{said}");
     assert_eq!(linked.task("t1")["notes"], Value::Null);
+    let store = linked.workspace.work().join(".waypost/waypost.db");
+    fs::rename(&store, store.with_extension("old")).unwrap();
+    linked.does(&["list"]);
+    assert!(!store.exists(), "looking makes no store");
+    fs::rename(store.with_extension("old"), &store).unwrap();
     let (listed, _) = linked.does(&["link", "--json"]);
     assert!(!listed.contains("clido"), "{listed}");
     linked.does(&["link", ".clido/plans"]);
