@@ -209,13 +209,12 @@ fn a_failed_attempts_worktree_stays_and_an_untouched_one_does_not() {
 fn no_worktree_is_made_through_a_link() {
     for link in ["worktrees", "worktrees/PLAN", "worktrees/PLAN/a.1"] {
         let place = repository();
-        let (outside, mut plan) = (place.root.join("outside"), plan_of([job("a", &[], &[])]));
-        plan.id = Some(waypost_core::PlanId::new("p").unwrap());
-        let link = place.root.join(link.replace("PLAN", "p"));
+        let (outside, id) = (place.root.join("outside"), place.create(plan_of([job("a", &[], &[])])));
+        let link = place.root.join(link.replace("PLAN", id.as_str()));
         fs::create_dir(&outside).unwrap();
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(&outside, &link).unwrap();
-        let (plan, _, _) = place.run(agent(&place, "cat >/dev/null", "worktree = true"), plan);
+        let plan = place.run_again(agent(&place, "cat >/dev/null", "worktree = true"), &id);
         let error = plan.task("a").unwrap().state.error.clone().unwrap();
         assert!(error.contains(&format!("{} is a link and is not used", link.display())), "{error}");
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
