@@ -42,6 +42,8 @@ pub enum Records {
     Stores,
     /// Tokens of the HTTP API.
     Tokens,
+    /// Folders of other programs whose files are kept together with plans.
+    Links,
 }
 
 impl Records {
@@ -50,6 +52,7 @@ impl Records {
             Self::Trust => "trust",
             Self::Stores => "stores",
             Self::Tokens => "tokens",
+            Self::Links => "links",
         }
     }
 }

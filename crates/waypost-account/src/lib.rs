@@ -10,6 +10,7 @@ mod allowed_signers;
 mod evidence;
 #[cfg(feature = "injected")]
 mod injected;
+mod links;
 mod message;
 mod ownership;
 mod revoked;
@@ -26,6 +27,7 @@ pub use allowed_signers::{
     AllowedSigners, NotAllowed, RevokedKeys, SIGNERS_MAX, SignerFileError, fingerprint,
 };
 pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
+pub use links::LinkRecords;
 pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
 pub use ownership::{ForeignOwner, WorkspaceNames, find_root, user_name};
 pub use revoked::{REVOKED_MAX, RevokedApprovals};

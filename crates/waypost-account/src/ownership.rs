@@ -10,6 +10,8 @@ use crate::account::Account;
 
 /// Why a link in place of a file is not used.
 const IS_LINK: &str = "is a link";
+/// How the names of links begin that editors use as locks.
+const EDITOR_LOCK: &[u8] = b".#";
 
 /// Something of another user, or that another user can replace, where a workspace would be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +27,7 @@ impl ForeignOwner {
         let path = self.path.display();
         match self.why == IS_LINK {
             true => format!(
-                "put the file itself at {path}, or name both a store and a configuration: --store URL --config FILE"
+                "put the file or folder itself at {path}, or remove it; or name both a store and a configuration: --store URL --config FILE"
             ),
             false => format!(
                 "chown -R $(id -u) {path}, or name both a store and a configuration: --store URL --config FILE"
@@ -40,6 +42,8 @@ pub struct WorkspaceNames<'a> {
     pub own: &'a str,
     /// The files that are used, which belong to the account too.
     pub files: &'a [&'a str],
+    /// The folders of state in that folder, and how many levels of each may not contain links.
+    pub folders: &'a [(&'a str, usize)],
 }
 
 /// Returns the root of the workspace that a folder belongs to. `root_among` gets the folder and those above it, up to the
@@ -78,8 +82,9 @@ fn check_root(account: &Account, root: &Path, names: &WorkspaceNames<'_>) -> Res
     let own = root.join(names.own);
     let files: Vec<PathBuf> = names.files.iter().map(|file| own.join(file)).collect();
     // A link would let a repository use or fill files elsewhere. The folder itself may be one: its content is trusted or not.
-    if let Some(path) = files.iter().find(|path| path.is_symlink()) {
-        return Err(ForeignOwner { why: IS_LINK.to_owned(), path: path.clone() });
+    let below = || names.folders.iter().find_map(|(name, levels)| link_below(&own.join(name), *levels));
+    if let Some(path) = link_below(&own, 1).or_else(below) {
+        return Err(ForeignOwner { why: IS_LINK.to_owned(), path });
     }
     for path in [root.to_owned(), own].into_iter().chain(files) {
         // A link belongs to whoever made it, and leads to something that belongs to someone as well.
@@ -89,6 +94,18 @@ fn check_root(account: &Account, root: &Path, names: &WorkspaceNames<'_>) -> Res
         }
     }
     Ok(())
+}
+
+/// Returns a symbolic link in the first levels of a folder.
+fn link_below(folder: &Path, levels: usize) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    entries.flatten().find_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_symlink() => {
+            (!entry.file_name().as_encoded_bytes().starts_with(EDITOR_LOCK)).then(|| entry.path())
+        }
+        Ok(kind) if kind.is_dir() && levels > 1 => link_below(&entry.path(), levels - 1),
+        Ok(_) | Err(_) => None,
+    })
 }
 
 fn belongs_to(uid: u32) -> String {

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::executor::{Header, Secret, Worker};
+use crate::layer::Layer;
 use crate::settings::{Config, Executor, Report};
+
+/// The endings of settings that name a file with a secret.
+const NAMING_SECRETS: [&str; 2] = [".file", ".kubeconfig"];
 
 impl Config {
     /// All files with secrets, relative to the workspace unless absolute.
@@ -36,7 +40,21 @@ impl Config {
             of_secrets(&model.key, &mut files);
             of_headers(model.headers.iter().map(|(_, header)| header), &mut files);
         }
+        files.extend(self.untrusted_secret_files.iter().cloned());
         files
+    }
+}
+
+impl Layer {
+    /// The files that the layer names as secrets, also where it is not right. For files that nobody has trusted.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let settings = self.settings().unwrap_or_default().into_iter();
+        let names_secret = |name: &str| NAMING_SECRETS.iter().any(|ending| name.ends_with(ending));
+        let named = settings.filter(|(name, _)| names_secret(name));
+        // Only texts are names of files.
+        named
+            .filter_map(|(_, value)| Some(PathBuf::from(serde_json::from_str::<String>(&value).ok()?)))
+            .collect()
     }
 }
 
@@ -79,7 +97,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::layer::{Layer, Origin};
+    use crate::layer::Origin;
 
     #[test]
     fn secrets_of_executors_checks_reporters_and_models_are_listed() {
@@ -109,5 +127,22 @@ mod tests {
         let config = Config::load(&[layer], []).unwrap_or_else(|bad| panic!("{bad:?}"));
         let expected = ["keys/token", "keys/service", "keys/check", "/etc/hook", "keys/model"];
         assert_eq!(config.secret_files(), expected.map(Path::new));
+    }
+
+    #[test]
+    fn secrets_that_an_untrusted_file_names_are_listed_even_if_it_is_wrong() {
+        let text = r#"
+            [executors.build]
+            kind = "no such kind"
+            secrets = { TOKEN = { file = "keys/token" }, OTHER = { variable = "OTHER" }, NUMBER = { file = 1 } }
+            [executors.cluster]
+            kubeconfig = "keys/cluster"
+            [models.own]
+            key.file = "keys/model"
+        "#;
+        let layer =
+            Layer { origin: Origin::Untrusted, name: "config.toml".to_owned(), text: text.to_owned() };
+        assert_eq!(layer.secret_files(), ["keys/token", "keys/cluster", "keys/model"].map(Path::new));
+        assert_eq!(Layer { text: "[".to_owned(), ..layer }.secret_files(), [""; 0].map(Path::new));
     }
 }

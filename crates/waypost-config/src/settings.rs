@@ -347,6 +347,8 @@ pub struct Config {
     pub trusted_folders: Vec<PathBuf>,
     /// Why the workspace's own files are not used, if they are not; see [`NotTrusted`].
     pub not_trusted: Option<NotTrusted>,
+    /// The files with secrets that the workspace's own files name while they are not used.
+    pub untrusted_secret_files: Vec<PathBuf>,
     /// The files that it was read from, including the files that those name.
     pub read_from: Vec<PathBuf>,
     /// The parts of a `todo.json` that have no meaning here, a clause each.
@@ -396,6 +398,7 @@ impl Default for Config {
             planner: Planner::default(),
             trusted_folders: Vec::new(),
             not_trusted: None,
+            untrusted_secret_files: Vec::new(),
             read_from: Vec::new(),
             ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },

@@ -6,11 +6,11 @@ use waypost_core::Json;
 use waypost_text::{fence, tail_bytes, truncate_bytes};
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
-use super::attempt_log::without_secrets;
 use super::process::{self, Environment, Escaped, ProcessResult, Program};
 use super::prompt::Facts;
 use super::worktree::Worktree;
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use waypost_config::{Agent, Answer, PROMPT_MARK, PinnedFiles, Prompt, PromptTo};
 use waypost_store::{log_path, log_tail};
 
@@ -34,8 +34,8 @@ pub(super) fn run(
     let ending = ending.unwrap_or_else(|error| AttemptOutcome::Failed { error });
     if let AttemptOutcome::Failed { error } | AttemptOutcome::TryAgain { error } = &ending {
         // The prompt of the next attempt quotes the end of this log.
-        attempt.log.say(&format!("waypost: {error}"), &[]);
-        attempt.log.finish(&[]);
+        attempt.log.say(&format!("waypost: {error}"), Secrets::NONE);
+        attempt.log.finish(Secrets::NONE);
     }
     ending
 }
@@ -181,7 +181,7 @@ fn answered(kind: Answer, spoken: &ProcessResult) -> AttemptOutcome {
     match answer(kind, &text) {
         Some(Ok(said)) => done(&said, &spoken.secrets),
         Some(Err(said)) => {
-            let said = without_secrets(&said, &spoken.secrets);
+            let said = spoken.secrets.redact(&said);
             let said = truncate_bytes(&said, SAID_BYTES_MAX);
             AttemptOutcome::Failed { error: format!("the agent says that it failed: {said}") }
         }
@@ -195,7 +195,7 @@ fn with_answer(ending: AttemptOutcome, kind: Answer, spoken: &ProcessResult) -> 
     let text = String::from_utf8_lossy(&spoken.output);
     match answer(kind, &text) {
         Some(Ok(said) | Err(said)) if !said.trim().is_empty() => {
-            let said = without_secrets(said.trim(), &spoken.secrets);
+            let said = spoken.secrets.redact(said.trim());
             AttemptOutcome::Failed {
                 error: format!("{error}; the agent says: {}", truncate_bytes(&said, SAID_BYTES_MAX)),
             }

@@ -9,10 +9,11 @@ use tokio::sync::watch;
 use waypost_core::Json;
 use waypost_text::truncate_bytes;
 
-use super::attempt_log::{Log, without_secrets};
+use super::attempt_log::Log;
 use super::attempt_spec::AttemptSpec;
 use super::process_tree::ProcessGroup;
 use crate::outcome::{AttemptEvent, AttemptEvents, AttemptOutcome, Force};
+use crate::secrets::Secrets;
 use waypost_config::{ExecutionEnv, Secret};
 
 /// Bytes of a worker's message that an error quotes.
@@ -103,14 +104,14 @@ impl Attempt<'_> {
 }
 
 /// Converts the text of a worker: JSON becomes the output, other text the result, and empty text neither.
-pub(super) fn done(text: &str, secrets: &[String]) -> AttemptOutcome {
-    let text = without_secrets(text, secrets);
+pub(super) fn done(text: &str, secrets: &Secrets) -> AttemptOutcome {
+    let text = secrets.redact(text);
     let text = text.trim();
     if text.is_empty() {
         return AttemptOutcome::Done { result: None, output: None };
     }
     match Json::parse(text) {
-        Ok(output) => AttemptOutcome::Done { result: None, output: Some(output) },
+        Ok(output) => AttemptOutcome::Done { result: None, output: Some(secrets.redact_decoded(output)) },
         Err(_) => AttemptOutcome::Done {
             result: Some(truncate_bytes(text, RESULT_BYTES_MAX).into_owned()),
             output: None,

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::outcome::AttemptKey;
+use crate::secrets::Secrets;
 
 /// Bytes of a line; a longer line is broken.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -15,17 +16,10 @@ const PROGRESS_MARK: &str = "waypost:progress ";
 const QUESTION_MARK: &str = "waypost:question";
 /// Bytes of the latest lines that are kept in memory.
 const TAIL_BYTES_MAX: usize = 16 * 1024;
-/// Shorter secrets are not replaced: that would blacken everything.
-const SECRET_BYTES_MIN: usize = 4;
-
-const THROUGH_LINK: &str = "a log is not written through a link";
 
 /// Creates the folder of the logs if it is missing, and checks that logs can be written there.
 pub fn prepare_logs(folder: &Path) -> io::Result<()> {
-    if folder.is_symlink() {
-        return Err(io::Error::other(THROUGH_LINK));
-    }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    waypost_store::make_state_folder(folder, 1)?;
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     match File::options().write(true).create_new(true).mode(0o600).open(&probe) {
         Ok(_) => {}
@@ -35,16 +29,6 @@ pub fn prepare_logs(folder: &Path) -> io::Result<()> {
     }
     let _gone = fs::remove_file(probe);
     Ok(())
-}
-
-pub fn without_secrets(text: &str, secrets: &[String]) -> String {
-    let mut text = text.to_owned();
-    for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
-        if text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), "***");
-        }
-    }
-    text
 }
 
 /// The log of one attempt. The file is created by the first write.
@@ -94,18 +78,21 @@ impl<'a> Log<'a> {
         self.question = None;
     }
 
-    pub(super) fn take(&mut self, bytes: &[u8], secrets: &[String]) {
+    pub(super) fn take(&mut self, bytes: &[u8], secrets: &Secrets) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
-            if self.line.ends_with(b"\n") || self.line.len() >= LINE_BYTES_MAX {
+            if self.line.ends_with(b"\n") {
                 self.end_line(secrets);
+            } else if self.line.len() >= LINE_BYTES_MAX {
+                self.break_line(secrets);
             }
         }
     }
 
-    /// Writes a line of our own. It does not replace the worker's last line.
-    pub(super) fn say(&mut self, line: &str, secrets: &[String]) {
-        self.finish(secrets);
+    /// Writes a line of our own. It does not replace the worker's last line, and comes before one that the worker has not ended:
+    /// the rest of a secret may follow.
+    pub(super) fn say(&mut self, line: &str, secrets: &Secrets) {
+        let unfinished = std::mem::take(&mut self.line);
         let workers = std::mem::take(&mut self.last);
         let was_ours = std::mem::replace(&mut self.last_is_ours, true);
         self.take(format!("{line}\n").as_bytes(), secrets);
@@ -114,10 +101,11 @@ impl<'a> Log<'a> {
         } else {
             self.last_is_ours = true;
         }
+        self.line = unfinished;
     }
 
     /// Writes an unfinished line and flushes the file.
-    pub(super) fn finish(&mut self, secrets: &[String]) {
+    pub(super) fn finish(&mut self, secrets: &Secrets) {
         if !self.line.is_empty() {
             self.line.push(b'\n');
             self.end_line(secrets);
@@ -127,9 +115,27 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn end_line(&mut self, secrets: &[String]) {
+    /// Writes the beginning of a line that is too long. Its end waits for the rest: a secret or a character may begin there.
+    fn break_line(&mut self, secrets: &Secrets) {
+        let mut line = std::mem::take(&mut self.line);
+        let broken = line.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
+        let rest = line.split_off(line.len() - broken);
+        let text = secrets.redact(&String::from_utf8_lossy(&line));
+        let waiting = secrets.bytes_max().saturating_sub(1).min(LINE_BYTES_MAX / 2);
+        let mut end = text.len().saturating_sub(waiting);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.line = [text[end..].as_bytes(), &rest].concat();
+        self.write_line(&text[..end]);
+    }
+
+    fn end_line(&mut self, secrets: &Secrets) {
         let line = std::mem::take(&mut self.line);
-        let line = without_secrets(&String::from_utf8_lossy(&line), secrets);
+        self.write_line(&secrets.redact(&String::from_utf8_lossy(&line)));
+    }
+
+    fn write_line(&mut self, line: &str) {
         let said = line.trim_end();
         if let Some(progress) = said.strip_prefix(PROGRESS_MARK) {
             self.progress = Some(progress.trim().to_owned());
@@ -138,11 +144,11 @@ impl<'a> Log<'a> {
         } else if !said.is_empty() {
             (self.last, self.last_is_ours) = (said.to_owned(), false);
         }
-        self.tail.push_str(&line);
+        self.tail.push_str(line);
         if self.tail.len() > TAIL_BYTES_MAX * 2 {
             self.tail = waypost_text::tail_bytes(&self.tail, TAIL_BYTES_MAX).to_owned();
         }
-        self.put(&line);
+        self.put(line);
     }
 
     fn put(&mut self, line: &str) {
@@ -160,14 +166,9 @@ impl<'a> Log<'a> {
         if self.file.is_none() {
             let path = waypost_store::log_path(self.logs, &self.key.plan, &self.key.task, self.key.attempt);
             if let Some(folder) = path.parent() {
-                // The folder may have become one since it was checked.
-                if self.logs.is_symlink() {
-                    return Err(io::Error::other(THROUGH_LINK));
-                }
-                fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-                // Tasks can write here: a link would lead the log to another place.
-                if folder.is_symlink() || path.is_symlink() {
-                    return Err(io::Error::other(THROUGH_LINK));
+                waypost_store::make_state_folder(folder, 2)?;
+                if path.is_symlink() {
+                    return Err(io::Error::other("a log is not written through a link"));
                 }
             }
             // Whatever is in its place, such as a second name of another file, is not written to.
@@ -203,13 +204,13 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("waypost-log-{}", std::process::id()));
         let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
         let mut log = Log::new(&folder, &key, 1_000);
-        log.say("waypost: job 1", &[]);
-        log.say("waypost: job 1 is on node1", &[]);
+        log.say("waypost: job 1", Secrets::NONE);
+        log.say("waypost: job 1 is on node1", Secrets::NONE);
         assert_eq!(log.last, "waypost: job 1 is on node1", "nobody else has said anything");
-        log.take(b"on fire\n", &[]);
-        log.say("waypost: job 1 is on node2", &[]);
+        log.take(b"on fire\n", Secrets::NONE);
+        log.say("waypost: job 1 is on node2", Secrets::NONE);
         assert_eq!(log.last, "on fire");
-        log.take(b"out\n", &[]);
+        log.take(b"out\n", Secrets::NONE);
         assert_eq!(log.last, "out");
         let _gone = fs::remove_dir_all(folder);
     }
@@ -223,13 +224,13 @@ mod tests {
             fs::create_dir_all(logs.join(link).parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(target, logs.join(link)).unwrap();
             let key = AttemptKey::new(&PlanId::new(plan).unwrap(), &TaskId::new("a").unwrap(), 1);
-            Log::new(&logs, &key, 1_000).take(b"a secret\n", &[]);
+            Log::new(&logs, &key, 1_000).take(b"a secret\n", Secrets::NONE);
         }
         // The folder of all logs is one as well, planted while a server runs.
         let planted = root.join("planted");
         std::os::unix::fs::symlink(&other, &planted).unwrap();
         let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
-        Log::new(&planted, &key, 1_000).take(b"a secret\n", &[]);
+        Log::new(&planted, &key, 1_000).take(b"a secret\n", Secrets::NONE);
         assert!(prepare_logs(&planted).is_err());
         assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
         fs::remove_dir_all(root).unwrap();
@@ -250,5 +251,44 @@ mod tests {
         }
         let long = file_name(&"é".repeat(128));
         assert!(long.len() < 230, "{long}");
+    }
+
+    #[test]
+    fn our_own_line_does_not_break_a_secret() {
+        let folder = std::env::temp_dir().join(format!("waypost-own-line-{}", std::process::id()));
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        let secrets = Secrets::new(["TOPSECRET".to_owned()]);
+        let mut log = Log::new(&folder, &key, 1_000);
+        log.take(b"is TOPS", &secrets);
+        log.say("waypost: job 1 runs", Secrets::NONE);
+        log.take(b"ECRET", &secrets);
+        log.finish(&secrets);
+        let path = waypost_store::log_path(&folder, &key.plan, &key.task, key.attempt);
+        assert_eq!(fs::read_to_string(path).unwrap(), "waypost: job 1 runs\nis ***\n");
+        let _gone = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn a_secret_at_the_border_of_a_broken_line_is_redacted() {
+        let folder = std::env::temp_dir().join(format!("waypost-border-{}", std::process::id()));
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        let secrets = Secrets::new(["gehe\u{ed}m-TOPSECRET".to_owned()]);
+        for before in (LINE_BYTES_MAX - 25)..(LINE_BYTES_MAX + 5) {
+            let mut log = Log::new(&folder, &key, u64::MAX);
+            let text = format!("{}gehe\u{ed}m-TOPSECRET and so on\n", "x".repeat(before));
+            // As a pipe gives it: in parts that end anywhere.
+            for part in text.as_bytes().chunks(1_000) {
+                log.take(part, &secrets);
+            }
+            // Also in one part for each byte around the border.
+            let (first, rest) = text.as_bytes().split_at(before);
+            log.take(first, &secrets);
+            rest.chunks(1).for_each(|byte| log.take(byte, &secrets));
+            log.finish(&secrets);
+            let path = waypost_store::log_path(&folder, &key.plan, &key.task, key.attempt);
+            let written = fs::read_to_string(path).unwrap();
+            assert_eq!(written, format!("{}*** and so on\n", "x".repeat(before)).repeat(2), "{before}");
+        }
+        let _gone = fs::remove_dir_all(folder);
     }
 }

@@ -4,8 +4,8 @@
 //! the liveness lock of its run for as long as the container may exist. The run that takes over the work of a dead run
 //! ends the containers named in its notes.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,6 +17,7 @@ use crate::liveness_lock;
 use crate::outcome::AttemptOutcome;
 use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Container, Executor, Process, Worker};
+use waypost_store::{make_state_folder, open_state_file};
 
 /// The variables that an engine's program gets from our environment: the locations of its daemon, storage and settings.
 const ENVIRONMENT: [&str; 17] = [
@@ -196,11 +197,9 @@ impl Note {
     fn write(attempt: &Attempt<'_>, engine: &str, name: &str) -> Result<Self, String> {
         let folder = notes(&attempt.around.logs.with_file_name("runs"), &attempt.around.worker);
         let path = folder.join(name);
-        let written = DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .and_then(|()| fs::write(&path, engine));
+        let written = make_state_folder(&folder, 2)
+            .and_then(|()| open_state_file(&path))
+            .and_then(|mut file| file.set_len(0).and_then(|()| file.write_all(engine.as_bytes())));
         written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
         Ok(Self { path, engine: engine.to_owned() })
     }

@@ -13,10 +13,10 @@ use waypost_text::truncate_bytes;
 
 use super::async_runtime::{self, Stop};
 use super::attempt::{Attempt, SAID_BYTES_MAX, done};
-use super::attempt_log::without_secrets;
 use super::attempt_spec::Part;
 use super::remote_note::{self, RemoteNote};
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use waypost_config::{ExecutionEnv, Header, Http};
 use waypost_net::http_client::{self as web, Answer, Request};
 
@@ -63,7 +63,7 @@ struct Call<'a> {
     http: &'a Http,
     headers: Vec<(String, String)>,
     hmac: Option<String>,
-    secrets: Vec<String>,
+    secrets: Secrets,
     traceparent: Option<String>,
     /// The store's time in seconds when the work began, and a monotonic clock since then.
     started: (i64, Instant),
@@ -87,6 +87,7 @@ impl<'a> Call<'a> {
         }
         let hmac = http.hmac.as_ref().map(|secret| around.secret("hmac", secret)).transpose()?;
         secrets.extend(hmac.clone());
+        let secrets = Secrets::new(secrets);
         Ok(Self { http, headers, hmac, secrets, traceparent: None, started, bytes_max: ANSWER_BYTES_MAX })
     }
 
@@ -147,7 +148,7 @@ fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKin
     let wait = answer_wait(&answer);
     let said = match answer.body.trim() {
         "" => String::new(),
-        body => format!(": {}", truncate_bytes(&without_secrets(body, &call.secrets), SAID_BYTES_MAX)),
+        body => format!(": {}", truncate_bytes(&call.secrets.redact(body), SAID_BYTES_MAX)),
     };
     let error = format!("{} answered {}{said}", call.http.url, answer.status);
     match answer.status {
@@ -331,7 +332,7 @@ async fn work(
                     return Ok(AttemptOutcome::TryAgain { error });
                 }
                 if status_url.is_some() && failures == call.http.tries {
-                    let error = without_secrets(&error, &call.secrets);
+                    let error = call.secrets.redact(&error);
                     attempt.progressed(&format!("the service does not answer, and is asked again: {error}"));
                 }
                 wait.unwrap_or_else(|| Duration::from_secs(BACKOFF_SECONDS << (failures - 1).min(5)))
@@ -354,7 +355,7 @@ async fn work(
                     }
                 }
                 if let Some(progress) = progress {
-                    attempt.progressed(&without_secrets(&progress, &call.secrets));
+                    attempt.progressed(&call.secrets.redact(&progress));
                 }
                 wait.unwrap_or(Duration::from_secs(u64::from(call.http.poll_seconds)))
             }

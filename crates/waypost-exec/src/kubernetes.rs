@@ -15,6 +15,7 @@ use super::async_runtime::{self, RemoteError, Stop};
 use super::attempt::{Attempt, done};
 use super::resource_name;
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use cluster::Cluster;
 use watch::{Followed, wait_until_gone};
 use waypost_config::Kubernetes;
@@ -26,7 +27,7 @@ pub(super) fn run(
 ) -> Result<AttemptOutcome, String> {
     let job = manifest::job(attempt, kubernetes, told.trim_end())?;
     let ending = async_runtime::run(attempt, |attempt, stop| work(attempt, kubernetes, job, stop));
-    attempt.log.finish(&[]);
+    attempt.log.finish(Secrets::NONE);
     ending
 }
 
@@ -55,7 +56,7 @@ async fn work(
         Some(ending) => {
             if let Err(RemoteError::Refused(error) | RemoteError::NotNow(error)) = cluster.delete(&name).await
             {
-                attempt.log.say(&format!("waypost: Job {name} was left: {error}"), &[]);
+                attempt.log.say(&format!("waypost: Job {name} was left: {error}"), Secrets::NONE);
             }
             Ok(ending.unwrap_or_else(AttemptOutcome::from))
         }
@@ -98,5 +99,5 @@ async fn followed(
         return Ok(AttemptOutcome::Failed { error: format!("its output has more than {bytes} bytes") });
     }
     let message = pod.as_ref().and_then(manifest::terminated).and_then(|end| end.message.clone());
-    Ok(done(&output.or(message).unwrap_or_default(), &[]))
+    Ok(done(&output.or(message).unwrap_or_default(), Secrets::NONE))
 }

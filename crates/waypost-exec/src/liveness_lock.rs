@@ -3,13 +3,13 @@
 //! The lock belongs to an open file that every process of the run inherits. The system releases it when the last of
 //! them ends, however it ends. That includes a process started in the very moment in which the run was killed.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
+use waypost_store::{make_state_folder, open_state_file};
 
 /// Held by a run until it ends.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ pub fn path(folder: &Path, worker: &str) -> PathBuf {
 impl LivenessLock {
     /// Takes the lock for this run. All processes that it starts from now on hold the lock too.
     pub fn begin(folder: &Path, worker: &str) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_state_folder(folder, 1)?;
         let path = path(folder, worker);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+        let file = open_state_file(&path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         fcntl_setfd(&file, FdFlags::empty())?;
         Ok(Self { path, _file: file })

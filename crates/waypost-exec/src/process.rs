@@ -22,6 +22,7 @@ use super::git::Git;
 use super::process_tree::{ProcessGroup, adopt_orphans};
 use super::question::asked;
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use waypost_config::Process;
 use waypost_store::WORKER_VARIABLE;
 
@@ -68,7 +69,7 @@ pub(super) struct ProcessResult {
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
     pub(super) too_much: bool,
-    pub(super) secrets: Vec<String>,
+    pub(super) secrets: Secrets,
 }
 
 /// Runs a program that implements the worker contract.
@@ -165,7 +166,7 @@ fn tool(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<String, Stri
 }
 
 /// Builds the command from the configuration. Also returns the values of its secrets.
-fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Vec<String>), String> {
+fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Secrets), String> {
     let Program { process, directory, .. } = program;
     let mut command = if process.shell {
         let mut command = Command::new("/bin/sh");
@@ -200,7 +201,7 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
         }
     }
     command.env(WORKER_VARIABLE, &attempt.around.worker).process_group(0);
-    Ok((command, secrets))
+    Ok((command, Secrets::new(secrets)))
 }
 
 /// Our ends of a program's pipes.
@@ -255,7 +256,7 @@ fn pump_io(
     attempt: &mut Attempt<'_>,
     ours: ChildHandles<'_>,
     process_io: &mut ProcessIo<'_>,
-    secrets: &[String],
+    secrets: &Secrets,
 ) -> io::Result<Followed> {
     let ChildHandles { child, command, pipes: Pipes { input: mut stdin, output, log } } = ours;
     let (mut stdout, mut stderr) = (Some(output), Some(log));
@@ -438,7 +439,7 @@ fn marks(attempt: &Attempt<'_>, escaped: Escaped) -> Vec<String> {
 pub(super) fn judged(attempt: &Attempt<'_>, spoken: &ProcessResult) -> Option<AttemptOutcome> {
     if let Some(question) = &attempt.log.question {
         // A task with a question is never done, however the program ended.
-        return Some(asked(question));
+        return Some(asked(question, &spoken.secrets));
     }
     let last = &attempt.log.last;
     let said =

@@ -3,10 +3,11 @@
 use waypost_core::{Json, QuestionRequest, limits};
 
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 
 /// Parses a question: plain text, or an object with `question`, `choices` and `state`. A question beyond the limits
 /// fails the attempt.
-pub(super) fn asked(said: &str) -> AttemptOutcome {
+pub(super) fn asked(said: &str, secrets: &Secrets) -> AttemptOutcome {
     #[derive(serde::Deserialize)]
     struct Long {
         question: String,
@@ -15,9 +16,13 @@ pub(super) fn asked(said: &str) -> AttemptOutcome {
         state: Option<Json>,
     }
     let ask = match serde_json::from_str::<Long>(said) {
-        Ok(Long { question, choices, state }) => {
-            QuestionRequest { text: question, choices, state, check: None }
-        }
+        Ok(Long { question, choices, state }) => QuestionRequest {
+            text: secrets.redact(&question),
+            choices: choices.iter().map(|choice| secrets.redact(choice)).collect(),
+            state: state.map(|state| secrets.redact_decoded(state)),
+            check: None,
+        },
+        // The log has removed the secrets.
         Err(_) => QuestionRequest { text: said.to_owned(), ..QuestionRequest::default() },
     };
     let state_bytes = ask.state.as_ref().map_or(0, |state| state.as_str().len());

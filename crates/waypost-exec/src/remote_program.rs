@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 
 use super::async_runtime::{self, RemoteError, Stop};
 use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
-use super::attempt_log::without_secrets;
 use super::attempt_spec::Part;
 use super::pipes::read_both;
 use super::remote_note::{self, RemoteNote};
 use super::resource_name;
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use waypost_config::{ExecutionEnv, RemoteProgram};
 use waypost_text::truncate_bytes;
 
@@ -74,7 +74,7 @@ struct Call {
     words: Vec<String>,
     directory: std::path::PathBuf,
     variables: Vec<(String, String)>,
-    secrets: Vec<String>,
+    secrets: Secrets,
     settings: Map<String, Value>,
     poll_seconds: u32,
     answer_bytes_max: u64,
@@ -100,7 +100,7 @@ impl Call {
             words,
             directory: inside(&around.workspace, &process.directory)?,
             variables,
-            secrets,
+            secrets: Secrets::new(secrets),
             settings: program.settings.iter().map(setting).collect(),
             poll_seconds: program.poll_seconds,
             answer_bytes_max: ANSWER_EXTRA_BYTES,
@@ -162,7 +162,7 @@ impl Call {
             return (Err(RemoteError::NotNow(error)), String::new());
         };
         let reason = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
-        let reason = without_secrets(&truncate_bytes(reason.trim(), SAID_BYTES_MAX), &self.secrets);
+        let reason = truncate_bytes(&self.secrets.redact(reason.trim()), SAID_BYTES_MAX).into_owned();
         let answer = match status.code() {
             Some(0) => {
                 serde_json::from_str::<Value>(&answer).ok().filter(Value::is_object).ok_or_else(|| {
@@ -344,7 +344,7 @@ async fn work(
         failures = 0;
         let text = |field: &str| {
             let text = answer.get(field).and_then(Value::as_str).unwrap_or_default();
-            without_secrets(&truncate_bytes(text, SAID_BYTES_MAX), &call.secrets)
+            truncate_bytes(&call.secrets.redact(text), SAID_BYTES_MAX).into_owned()
         };
         match answer.get("state").and_then(Value::as_str) {
             Some("running") => {

@@ -29,6 +29,7 @@ use super::process::{self, ProcessResult};
 use super::question::asked;
 use super::remote_note::{self, RemoteNote};
 use crate::outcome::{AttemptKey, AttemptOutcome, Force};
+use crate::secrets::Secrets;
 use attempt_dir::{EARLIER_MAX, Folder, name, shared};
 use cli::Tools;
 use cluster::{News, Order, Request, Stage, cluster};
@@ -68,7 +69,7 @@ struct Work {
     name: String,
     told: String,
     environment: String,
-    secrets: Vec<String>,
+    secrets: Secrets,
     is_check: bool,
     /// The note by which a later run finds the job if its task was cancelled meanwhile.
     note: RemoteNote,
@@ -130,7 +131,7 @@ impl Work {
             let ending = match followed {
                 _ if !is_ours => {
                     let error = "a later attempt follows its job".to_owned();
-                    attempt.log.say(&format!("waypost: {error}"), &[]);
+                    attempt.log.say(&format!("waypost: {error}"), Secrets::NONE);
                     self.note.remove();
                     return Err(error);
                 }
@@ -171,7 +172,7 @@ impl Work {
         let folder = found?;
         let line =
             format!("waypost: the job {} of an earlier attempt is there, and is followed", folder.name);
-        attempt.log.say(&line, &[]);
+        attempt.log.say(&line, Secrets::NONE);
         let (sender, news) = watch::channel(News::default());
         let _thread_is_gone = self.orders.send(Order::Follow(folder.clone(), sender));
         Some(Job { folder, news, is_adopted: true, taken: 0 })
@@ -299,7 +300,7 @@ impl Work {
     ) -> AttemptOutcome {
         attempt.log.finish(&self.secrets);
         if let Some(question) = &attempt.log.question {
-            return asked(question);
+            return asked(question, &self.secrets);
         }
         let id = job.news.borrow().job.map_or_else(String::new, |id| format!(" {id}"));
         let Some(seen) = seen else {
@@ -393,7 +394,7 @@ impl ReportedState {
         Self { job, node, words, since: Instant::now() }
     }
 
-    fn tell(&mut self, attempt: &mut Attempt<'_>, news: &News, secrets: &[String]) {
+    fn tell(&mut self, attempt: &mut Attempt<'_>, news: &News, secrets: &Secrets) {
         let id = news.job.map_or_else(String::new, |id| id.to_string());
         if id != self.job {
             attempt.log.say(&format!("waypost: job {id} of Slurm"), secrets);
@@ -423,7 +424,7 @@ impl ReportedState {
 }
 
 /// Returns the variables of a worker as shell code, and the secrets among them.
-fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Vec<String>), String> {
+fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Secrets), String> {
     let mut secrets = Vec::new();
     let process = &slurm.process;
     let known = |name: &String| Some((name.clone(), attempt.around.variables.get(name)?.clone()));
@@ -442,7 +443,7 @@ fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Vec<Stri
         }
         text.push_str(&format!("export {name}={}\n", quoted(&value)));
     }
-    Ok((text, secrets))
+    Ok((text, Secrets::new(secrets)))
 }
 
 /// Checks the Slurm clusters that the configuration names. Returns an error and a hint for each problem.

@@ -4,10 +4,10 @@
 //! not serialize them. An agent can write any file of its worktree, and no git command executes any of them.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -18,8 +18,9 @@ use super::attempt::{Attempt, inside};
 use super::git::Git;
 use super::process;
 use crate::outcome::AttemptOutcome;
+use crate::secrets::Secrets;
 use waypost_config::PinnedFiles;
-use waypost_store::log_file_name as file_name;
+use waypost_store::{log_file_name as file_name, make_state_folder, open_state_file};
 
 /// The lock reason that git sets while it creates a worktree.
 const BEING_MADE: &str = "locked initializing";
@@ -156,6 +157,12 @@ impl Worktree {
         let name = format!("{}.{}", file_name(key.task.as_str()), key.attempt);
         let branch = format!("waypost/{}/{}", key.plan, as_ref(&name));
         let root = folder.join(key.plan.as_str()).join(name);
+        // Git makes the worktree's own folder, or fills an empty one: also one behind a link.
+        let plan_folder = root.parent().unwrap_or(&folder);
+        make_state_folder(plan_folder, 2).map_err(|error| unusable(plan_folder, &error))?;
+        if root.is_symlink() {
+            return Err(format!("{} is a link and is not used", root.display()));
+        }
         main.run(attempt, &["worktree", "add", "--quiet", "-b", &branch, text(&root)?, &base])?;
         let git_file = GitFile::read(root.join(".git"))?;
         let git_dir = root.join(git_directory(&git_file.bytes)?);
@@ -231,7 +238,9 @@ impl Worktree {
         }
         let nested = self.nested()?;
         for folder in &nested {
-            attempt.log.say(&format!("waypost: {} is not committed: {NESTED}", folder.display()), &[]);
+            attempt
+                .log
+                .say(&format!("waypost: {} is not committed: {NESTED}", folder.display()), Secrets::NONE);
         }
         let add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"];
         self.own.run_with_input(attempt, &add, &all_but(&nested))?;
@@ -266,7 +275,7 @@ impl Worktree {
         let path = self.own.root.to_string_lossy().into_owned();
         // A worktree that stays behind blocks nothing, and the log reports it.
         if let Err(error) = self.main.run(attempt, &["worktree", "remove", "--force", &path]) {
-            attempt.log.say(&format!("waypost: the worktree {path} was left: {error}"), &[]);
+            attempt.log.say(&format!("waypost: the worktree {path} was left: {error}"), Secrets::NONE);
         }
     }
 
@@ -356,17 +365,16 @@ fn worktrees(attempt: &Attempt<'_>) -> PathBuf {
 
 fn locked(own: &Path) -> Result<File, String> {
     let file = || {
-        DirBuilder::new().recursive(true).mode(0o700).create(own)?;
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(own.join(".lock"))?;
+        make_state_folder(own, 1)?;
+        let file = open_state_file(&own.join(".lock"))?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     };
-    file().map_err(|error: std::io::Error| format!("{} cannot be used: {error}", own.display()))
+    file().map_err(|error: io::Error| unusable(own, &error))
+}
+
+fn unusable(folder: &Path, error: &io::Error) -> String {
+    format!("{} cannot be used: {error}", folder.display())
 }
 
 /// Removes worktrees that a killed run left half created. Their creation also needs the lock that is held here, so none

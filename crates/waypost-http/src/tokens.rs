@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
-use waypost_account::{ACCOUNT_FILE_BYTES_MAX, Account, AccountFileError, Records};
+use waypost_account::{ACCOUNT_FILE_BYTES_MAX, Account, AccountFileError, Records, TrustRecords};
 use waypost_core::{Actor, ActorKind, Proof, Timestamp};
 use waypost_service::Caller;
 
@@ -185,6 +185,20 @@ impl TokenFiles {
             account: account.clone(),
         }
     }
+
+    /// Returns the record that a person has trusted the workspace, if the account can keep one.
+    fn trust_record(&self) -> Option<PathBuf> {
+        let root = fs::canonicalize(self.old.parent()?.parent()?).ok()?;
+        self.account.record_file(Records::Trust, &root)
+    }
+
+    /// Reads the file of earlier versions. It may have come with a clone, so it counts only where a person has trusted the
+    /// workspace.
+    fn read_old(&self) -> Result<Vec<Token>, TokenError> {
+        let root = self.old.parent().and_then(Path::parent).and_then(|root| fs::canonicalize(root).ok());
+        let record = root.map(|root| TrustRecords::of(&self.account).read(&root)).transpose()?.flatten();
+        if record.is_some() { read_old(&self.old) } else { Ok(Vec::new()) }
+    }
 }
 
 /// The canonical path of a store in files, and the location without its password of one in a database.
@@ -215,8 +229,8 @@ pub struct Tokens {
     lent: Mutex<Vec<Token>>,
 }
 
-/// The states of the account's, the operator's and the workspace's file.
-type Stamps = [Option<Stamp>; 3];
+/// The states of the account's, the operator's and the workspace's file, and of the record that a person trusts the workspace.
+type Stamps = [Option<Stamp>; 4];
 
 /// Distinguishes two states of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,7 +273,8 @@ impl Tokens {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let TokenFiles { own, operator, old, .. } = &self.files;
         let own = own.as_deref().map(stamp).transpose()?.flatten();
-        let stamps = [own, stamp(operator)?, stamp(old).unwrap_or_default()];
+        let trust = self.files.trust_record().and_then(|record| stamp(&record).unwrap_or_default());
+        let stamps = [own, stamp(operator)?, stamp(old).unwrap_or_default(), trust];
         if known.0 != Some(stamps) {
             self.reads.fetch_add(1, Ordering::AcqRel);
             *known = (Some(stamps), self.read()?);
@@ -280,11 +295,14 @@ impl Tokens {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         let persons = found.iter().any(|token| token.role == Role::Person);
+        let counts = self.files.read_old().is_ok_and(|counting| !counting.is_empty());
         let moved = (!found.is_empty()).then(|| {
-            format!(
-                "{}: the next release does not read it; make new tokens with `waypost token new`",
-                old.display()
-            )
+            let why = if counts {
+                "the next release does not read it"
+            } else {
+                "nobody has trusted this workspace, so it does not count"
+            };
+            format!("{}: {why}; make new tokens with `waypost token new`", old.display())
         });
         let refused = persons.then(|| {
             let file = old.display();
@@ -331,8 +349,8 @@ impl Tokens {
         only_a_person(by)?;
         let TokenFiles { account, operator, old, .. } = &self.files;
         let begins = |token: &Token| !id.is_empty() && token.id.starts_with(id);
-        for (file, tokens) in [(operator, read(account, operator)?), (old, read_old(old).unwrap_or_default())]
-        {
+        let of_old = self.files.read_old().unwrap_or_default();
+        for (file, tokens) in [(operator, read(account, operator)?), (old, of_old)] {
             if tokens.iter().any(begins) {
                 return Err(TokenError::NotOurs(file.clone()));
             }
@@ -364,11 +382,12 @@ impl Tokens {
     }
 
     fn read(&self) -> Result<Vec<Token>, TokenError> {
-        let TokenFiles { account, own, operator, old } = &self.files;
+        let TokenFiles { account, own, operator, .. } = &self.files;
         let mut tokens = own.as_deref().map(|own| read(account, own)).transpose()?.unwrap_or_default();
         tokens.extend(read(account, operator)?);
         // Whoever can spoil this file must not keep everyone out.
-        let old = read_old(old).unwrap_or_default().into_iter().filter(|token| token.role != Role::Person);
+        let old = self.files.read_old().unwrap_or_default().into_iter();
+        let old = old.filter(|token| token.role != Role::Person);
         tokens.extend(old.map(|token| Token { elicitation: false, ..token }));
         Ok(tokens)
     }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::ModelRequest;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use waypost_core::{TaskId, Timestamp};
 
@@ -57,12 +57,14 @@ impl Journal {
     /// journal locked.
     pub fn open(path: &Path, now: Timestamp, holder: &str, redactor: Redactor) -> Result<Self, JournalError> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| of_file(path, &error))?;
+            let made = match folder.is_symlink() {
+                true => Err(io::Error::other(format!("{} is a link and is not used", folder.display()))),
+                false => fs::create_dir_all(folder),
+            };
+            made.map_err(|error| of_file(path, &error))?;
         }
         let lock = take_lock(path, holder)?;
-        let file =
-            OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
-        let mut file = file.map_err(|error| of_file(path, &error))?;
+        let mut file = open_or_create(path)?;
         let read = read_all(path, &mut file)?;
         let (mut inner, torn) = (
             Inner {
@@ -279,13 +281,19 @@ fn of_file(path: &Path, error: &io::Error) -> JournalError {
     JournalError::File { file: path.display().to_string(), why: error.to_string() }
 }
 
+/// Opens a file, or creates it. A link in its place would lead to another one.
+fn open_or_create(path: &Path) -> Result<File, JournalError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true).mode(0o600);
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    options.custom_flags(flags).open(path).map_err(|error| of_file(path, &error))
+}
+
 /// Locks a file beside the journal that names the holder.
 fn take_lock(path: &Path, holder: &str) -> Result<File, JournalError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
-    let options =
-        OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&beside);
-    let mut file = options.map_err(|error| of_file(Path::new(&beside), &error))?;
+    let mut file = open_or_create(Path::new(&beside))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             // The lock counts even if the name cannot be written.

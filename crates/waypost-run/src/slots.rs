@@ -8,13 +8,13 @@
 mod store;
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use waypost_store::{make_state_folder, open_state_file};
 
 pub(crate) use self::store::StoredSlots;
 use crate::scheduler::SlotKeeper;
@@ -54,7 +54,7 @@ impl HeldSlots {
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.folder.join(name))
+        open_state_file(&self.folder.join(name))
     }
 
     fn take(&mut self, concurrency: u32) -> io::Result<bool> {
@@ -109,7 +109,7 @@ impl FileSlots {
     fn held(&mut self, queue: &str) -> io::Result<&mut HeldSlots> {
         if !self.queues.contains_key(queue) {
             let folder = self.root.join(folder_name(queue));
-            DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            make_state_folder(&folder, 2)?;
             let held = HeldSlots { folder, slots: Vec::new(), waiting: None, since: None, gave: None };
             self.queues.insert(queue.to_owned(), held);
         }

@@ -1,9 +1,11 @@
 //! The few operations that every backend on a disk needs from the file system.
 
-use std::fs::{DirBuilder, OpenOptions, metadata};
-use std::io::ErrorKind;
+use std::fs::{DirBuilder, File, OpenOptions, metadata};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::error::{Result, StoreError};
 
@@ -16,6 +18,22 @@ const FOLDER_MODE: u32 = 0o700;
 pub(crate) fn make_folder(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path);
     made.map_err(|source| StoreError::files(path, source))
+}
+
+/// Creates a folder of Waypost's own and its missing parents. Refuses a symbolic link in the place of one of the last `levels`
+/// folders: tasks and cloned repositories can put one there, and it would lead what is written to another place.
+pub fn make_state_folder(path: &Path, levels: usize) -> io::Result<()> {
+    if let Some(link) = path.ancestors().take(levels).find(|folder| folder.is_symlink()) {
+        return Err(io::Error::other(format!("{} is a link and is not used", link.display())));
+    }
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+}
+
+/// Opens a file of Waypost's own for writing, or creates it. Follows no symbolic link.
+pub fn open_state_file(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(flags).open(path)
 }
 
 /// Creates an empty file, unless there is one. Reports nothing: whoever opens it next does.

@@ -32,6 +32,7 @@ pub use backends::sqlite::{Durability, SqliteStore};
 pub use cross_plan::locate::WARNINGS_MAX;
 pub use cross_plan::resolve::{AGENT_PLANS_MAX, RING_TASKS_MAX};
 pub use cross_plan::target_status::TargetStatus;
+pub use dirs::{make_state_folder, open_state_file};
 pub use error::{BUSY_SECONDS_MAX, StoreError};
 pub use log::change_watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
 pub use log::commit_hook::{CommitInfo, set_commit_hook};

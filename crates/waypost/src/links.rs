@@ -57,20 +57,27 @@ pub(crate) fn around(
 
 /// Synchronizes all links. Returns what somebody should know.
 fn sync_all(context: &Context) -> Vec<String> {
-    match context.plans_to_add_to().and_then(|plans| sync_links(context, &plans)) {
+    match sync_links(context) {
         Ok(notes) => notes,
         Err(failure) => vec![format!("linked folders were left alone: {}", failure.one_line())],
     }
 }
 
-fn sync_links(context: &Context, plans: &Arc<PlanStore>) -> Outcome<Vec<String>> {
+fn sync_links(context: &Context) -> Outcome<Vec<String>> {
     let place = context.store_location()?;
-    let mut notes = Vec::new();
-    for mut link in Link::all(&context.folders()?)? {
-        if !link.is_of(&place) {
-            continue;
-        }
-        match sync(context, plans, &mut link, Reporting::Now) {
+    let (folders, mut notes) = (context.folders()?, Vec::new());
+    for link in Link::of_others(&folders)?.iter().filter(|link| link.is_of(&place)) {
+        // A stranger may have chosen its name, so it is in no command.
+        let words = "was linked elsewhere and is left alone: `waypost link FOLDER` links it here";
+        notes.push(format!("{} {words}", link.shown()));
+    }
+    let mut links: Vec<Link> = Link::all(&folders)?.into_iter().filter(|link| link.is_of(&place)).collect();
+    if links.is_empty() {
+        return Ok(notes);
+    }
+    let plans = context.plans_to_add_to()?;
+    for link in &mut links {
+        match sync(context, &plans, link, Reporting::Now) {
             Ok(synced) => notes.extend(synced.notes),
             Err(failure) => notes.push(format!("{} was left alone: {}", link.shown(), failure.one_line())),
         }

@@ -51,6 +51,11 @@ impl Folders {
         StoreLocation { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
+    /// Whether Waypost's own folder belongs to another user, or contains a link.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
     /// The folder of the attempts' logs.
     pub(crate) fn logs(&self) -> PathBuf {
         self.own.join("logs")
@@ -180,6 +185,11 @@ impl Loading {
             None => inside(&folders.workspace, file),
         };
         config.read_prompts(&inside).map_err(|bad| failure(&bad))?;
+        if not_trusted.is_some() {
+            // Whoever wrote the file, what it calls a secret may be one.
+            let untrusted = brought.iter().flat_map(|brought| &brought.layers);
+            config.untrusted_secret_files = untrusted.flat_map(Layer::secret_files).collect();
+        }
         // A person who names a file has said what to use instead.
         config.not_trusted = not_trusted.filter(|_| named.is_none() || by != ActorKind::Person);
         if config.not_trusted.is_some() {

@@ -19,9 +19,12 @@ const DATABASE: &str = "waypost.db";
 const JAATO: &str = ".jaato";
 /// jaato's own configuration in that folder, if present.
 pub(crate) const TODO: &str = "todo.json";
-/// What has to belong to the account in a workspace.
-const NAMES: WorkspaceNames<'static> =
-    WorkspaceNames { own: FOLDER, files: &["config.toml", TODO, DATABASE, "logs"] };
+/// What has to belong to the account in a workspace. Of `logs` and `files`, which can be large, those who open something there check the rest.
+const NAMES: WorkspaceNames<'static> = WorkspaceNames {
+    own: FOLDER,
+    files: &["config.toml", TODO, DATABASE, "logs"],
+    folders: &[("links", 3), ("planning", 1), ("queues", 2), ("runs", 2), ("slurm", 1), ("worktrees", 1)],
+};
 /// The content of the folder's `.gitignore`, which keeps it out of version control.
 pub(crate) const IGNORED: &str = "*\n";
 
@@ -175,6 +178,7 @@ fn main_checkout(folder: &Path) -> Option<PathBuf> {
     // `.git` is a file in worktrees and submodules, and names the repository.
     let text = fs::read_to_string(folder.join(".git")).ok()?;
     let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
+    let git_folder = fs::canonicalize(git_folder).ok()?;
     // Any folder can name the git folder of a worktree, which names its worktree in turn.
     let back = fs::read_to_string(git_folder.join("gitdir")).ok()?;
     if fs::canonicalize(git_folder.join(back.trim())).ok()? != fs::canonicalize(folder.join(".git")).ok()? {
@@ -182,6 +186,10 @@ fn main_checkout(folder: &Path) -> Option<PathBuf> {
     }
     let common = fs::read_to_string(git_folder.join("commondir")).ok()?;
     let common = fs::canonicalize(git_folder.join(common.trim())).ok()?;
+    // Any folder can contain a git folder that names another repository. That repository knows only those in its own.
+    if git_folder.parent()? != fs::canonicalize(common.join("worktrees")).ok()? {
+        return None;
+    }
     if let Some(checkout) = configured_checkout(&common) {
         return Some(checkout);
     }
@@ -197,5 +205,12 @@ fn configured_checkout(common: &Path) -> Option<PathBuf> {
         let (name, value) = line.split_once('=')?;
         (name.trim() == "worktree").then(|| value.trim().to_owned())
     })?;
-    fs::canonicalize(common.join(said)).ok()
+    let checkout = fs::canonicalize(common.join(said)).ok()?;
+    // Any repository can name any folder, which names its repository in turn.
+    let own = checkout.join(".git");
+    let back = match fs::read_to_string(&own) {
+        Ok(text) => checkout.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => own,
+    };
+    (fs::canonicalize(back).ok()? == common).then_some(checkout)
 }

@@ -7,7 +7,8 @@ use waypost_account::{Account, WorkspaceNames, find_root};
 
 use crate::{Scratch, set_mode};
 
-const NAMES: WorkspaceNames<'static> = WorkspaceNames { own: ".waypost", files: &["config.toml"] };
+const NAMES: WorkspaceNames<'static> =
+    WorkspaceNames { own: ".waypost", files: &["config.toml"], folders: &[("state", 2)] };
 
 fn find(account: &Account, from: &Path) -> Result<PathBuf, String> {
     let found = find_root(account, from, &NAMES, |folders| {
@@ -86,4 +87,27 @@ fn root_uses_what_belongs_to_the_user_who_called_sudo() {
     assert_eq!(find(&Account { sudo_uid: Some(65_534), ..account.clone() }, &mine), Ok(mine.clone()));
     let user = Account { uid: 1_000, sudo_uid: Some(65_534), ..account };
     assert!(find(&user, &mine).is_err(), "the variable counts for root only");
+}
+
+#[test]
+fn links_in_the_folders_of_state_are_refused() {
+    let scratch = Scratch::new();
+    let (shared, mine, _) = nested(&scratch);
+    let own = mine.join(".waypost");
+    fs::create_dir_all(own.join("state/a/b")).unwrap();
+    fs::create_dir_all(own.join("other")).unwrap();
+    let check = |name: &str, is_used: bool| {
+        let path = own.join(name);
+        std::os::unix::fs::symlink(&shared, &path).unwrap();
+        let said = format!("{} is a link and is not used", path.display());
+        let expected = if is_used { Ok(mine.clone()) } else { Err(said) };
+        assert_eq!(find(&scratch.account, &mine), expected, "{name}");
+        fs::remove_file(path).unwrap();
+    };
+    check("anything", false);
+    check("state/file", false);
+    check("state/a/file", false);
+    check("state/a/b/file", true);
+    check("other/file", true);
+    check(".#config.toml", true);
 }

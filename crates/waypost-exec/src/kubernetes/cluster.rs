@@ -11,6 +11,7 @@ use super::manifest::{self, Ended, Job, List};
 use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
 use crate::resource_name;
+use crate::secrets::Secrets;
 
 /// Consecutive failures of the cluster before a request is given up.
 pub(super) const TRIES_MAX: u32 = 4;
@@ -114,7 +115,7 @@ impl Cluster {
         }
         if let Some(name) = adopted {
             let line = format!("waypost: Job {name} of an earlier attempt is there, and is followed");
-            attempt.log.say(&line, &[]);
+            attempt.log.say(&line, Secrets::NONE);
         }
         Ok(adopted.map(str::to_owned))
     }
@@ -128,7 +129,7 @@ impl Cluster {
             Err(error) => Err(error),
         };
         let word = if ask("make a Job", made).await? { "made" } else { "there already" };
-        attempt.log.say(&format!("waypost: Job {name} {word}"), &[]);
+        attempt.log.say(&format!("waypost: Job {name} {word}"), Secrets::NONE);
         Ok(name)
     }
 }

@@ -12,6 +12,7 @@ use super::cluster::{BACKOFF_SECONDS, Cluster, TRIES_MAX, ask, trouble};
 use super::manifest::{self, CONTAINER, Ended, Job, List, Pod};
 use crate::async_runtime::RemoteError;
 use crate::attempt::Attempt;
+use crate::secrets::Secrets;
 
 /// Prefix of a log line that contains the output.
 const OUTPUT_MARK: &[u8] = b"waypost:output ";
@@ -76,13 +77,13 @@ pub(super) async fn follow(
     {
         // The connection broke on the way. The log as it is now is complete, so it is read from the beginning.
         taken = Taken::new(attempt.job.output_bytes_max);
-        attempt.log.say("waypost: the log from its beginning:", &[]);
+        attempt.log.say("waypost: the log from its beginning:", Secrets::NONE);
         let path = log_path(cluster, pod, false);
         let text = ask("read a log", async || cluster.client.text(&path).await).await?;
         taken.take(attempt, News::Log(text.into_bytes()));
     }
     taken.end_line();
-    attempt.log.finish(&[]);
+    attempt.log.finish(Secrets::NONE);
     let Taken { output, too_much, .. } = taken;
     Ok(Followed { ended, pod, output, too_much })
 }
@@ -113,11 +114,11 @@ impl Taken {
     fn take(&mut self, attempt: &mut Attempt<'_>, news: News) {
         match news {
             News::Waits(reason) => {
-                attempt.log.say(&format!("waypost: the pod waits: {reason}"), &[]);
+                attempt.log.say(&format!("waypost: the pod waits: {reason}"), Secrets::NONE);
                 attempt.progressed(&reason);
             }
             News::Log(bytes) => {
-                attempt.log.take(&bytes, &[]);
+                attempt.log.take(&bytes, Secrets::NONE);
                 for part in bytes.split_inclusive(|byte| *byte == b'\n') {
                     // One byte more than the limit is enough to detect that the output is too large.
                     let room = (OUTPUT_MARK.len() + self.bytes_max + 2).saturating_sub(self.line.len());

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use waypost_account::{TrustRecord, TrustRecords};
 use waypost_core::{Actor, Timestamp};
 use waypost_http::{NewToken, Role, TOKENS_MAX, Token, TokenError, TokenFiles, Tokens};
 use waypost_service::{Caller, Presence};
@@ -132,7 +133,7 @@ fn foreign(new: NewToken<'_>) -> (Token, String) {
 }
 
 #[test]
-fn of_the_workspaces_old_file_everything_counts_but_what_can_approve() {
+fn of_a_trusted_workspaces_old_file_everything_counts_but_what_can_approve() {
     let folder = Folder::new();
     let files = token_files(folder.path());
     let tokens = Tokens::new(files.clone());
@@ -140,6 +141,12 @@ fn of_the_workspaces_old_file_everything_counts_but_what_can_approve() {
     let (person, persons_text) = foreign(NewToken { role: Role::Person, ..for_agent("ada") });
     let (agent, text) = foreign(NewToken { elicitation: true, ..for_agent("planner") });
     write(&files.old, &[person, agent.clone()]);
+    assert_eq!(tokens.find(&text).unwrap(), None, "it may have come with a clone");
+    assert!(tokens.warnings()[0].contains("nobody has trusted this workspace"), "{:?}", tokens.warnings());
+    let root = files.old.parent().unwrap().parent().unwrap();
+    let record =
+        TrustRecord::new(root, &std::collections::BTreeMap::new(), at(), Actor::person("ada"), "terminal");
+    assert!(TrustRecords::of(&files.account).write(&record).unwrap());
     assert_eq!(tokens.find(&persons_text).unwrap(), None);
     assert_eq!(tokens.find(&text).unwrap(), Some(Token { elicitation: false, ..agent.clone() }));
     let warnings = tokens.warnings().join("\n");

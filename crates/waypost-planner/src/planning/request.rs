@@ -1,14 +1,14 @@
 //! Planning requests, stored next to the journal so that another process can resume them.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Bounds, Limits, Refining};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, TaskId};
+use waypost_store::{make_state_folder, open_state_file};
 
 /// Maximum number of directory entries read.
 const ORDERS_MAX: usize = 100_000;
@@ -304,13 +304,13 @@ impl RequestStore {
     pub fn keep(&self, order: &PlanningRequest) -> Result<(), RequestError> {
         let path = self.path(&order.plan);
         let failed = |error| RequestError::File { path: path.clone(), error };
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        make_state_folder(&self.folder, 1).map_err(failed)?;
         let mut text = serde_json::to_string_pretty(order).map_err(|error| failed(error.into()))?;
         text.push('\n');
         let beside = path.with_extension("json.new");
-        let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside);
-        let mut file = file.map_err(failed)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        let mut file = open_state_file(&beside).map_err(failed)?;
+        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+        written.and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&beside, &path).map_err(failed)?;
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed)
     }

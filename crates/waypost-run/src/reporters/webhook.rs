@@ -10,8 +10,8 @@ use waypost_store::LogEvent;
 use super::REPORT_BYTES_MAX;
 use waypost_config::ExecutionEnv;
 use waypost_config::{Header, Webhook};
+use waypost_exec::Secrets;
 use waypost_exec::http::{WAIT_SECONDS_MAX, signature};
-use waypost_exec::without_secrets;
 use waypost_net as remote;
 use waypost_net::http_client::{self as web, Request};
 
@@ -111,7 +111,7 @@ pub(super) struct Hook {
     headers: Vec<(String, String)>,
     hmac: Option<String>,
     /// Values that must not appear in messages.
-    secrets: Vec<String>,
+    secrets: Secrets,
 }
 
 impl Hook {
@@ -132,7 +132,7 @@ impl Hook {
         if let Header::Secret(_) = webhook.url {
             secrets.push(url.clone());
         }
-        Ok(Self { url, headers, hmac, secrets })
+        Ok(Self { url, headers, hmac, secrets: Secrets::new(secrets) })
     }
 
     /// Posts an event. `Ok`: the server has accepted it.
@@ -155,7 +155,7 @@ impl Hook {
         let url = self.url.clone();
         let request = Request { method: "POST", url, headers, body, bytes_max: ANSWER_BYTES_MAX };
         let sent = remote::wait_for(async { tokio::time::timeout(at_most, web::send(request)).await });
-        let not_taken = |why: String| NotTaken { why: without_secrets(&why, &self.secrets), wait: None };
+        let not_taken = |why: String| NotTaken { why: self.secrets.redact(&why), wait: None };
         let answer = match sent {
             Ok(Ok(Ok(answer))) => answer,
             Ok(Ok(Err(why))) | Err(why) => return Err(not_taken(why)),

@@ -206,6 +206,22 @@ fn a_failed_attempts_worktree_stays_and_an_untouched_one_does_not() {
 }
 
 #[test]
+fn no_worktree_is_made_through_a_link() {
+    for link in ["worktrees", "worktrees/PLAN", "worktrees/PLAN/a.1"] {
+        let place = repository();
+        let (outside, id) = (place.root.join("outside"), place.create(plan_of([job("a", &[], &[])])));
+        let link = place.root.join(link.replace("PLAN", id.as_str()));
+        fs::create_dir(&outside).unwrap();
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let plan = place.run_again(agent(&place, "cat >/dev/null", "worktree = true"), &id);
+        let error = plan.task("a").unwrap().state.error.clone().unwrap();
+        assert!(error.contains(&format!("{} is a link and is not used", link.display())), "{error}");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn what_a_killed_run_left_half_made_is_in_nobodys_way() {
     let place = repository();
     // As git leaves it when it is killed while it makes a worktree: locked, with no folder behind it.

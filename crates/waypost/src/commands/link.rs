@@ -88,12 +88,13 @@ fn list(context: &mut Context) -> Outcome {
 impl Unlink {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         context.caller()?.may_edit()?;
-        let Some(link) = Link::find(&context.folders()?, &self.folder)? else {
+        let folders = context.folders()?;
+        let Some(link) = Link::find(&folders, &self.folder)? else {
             let message = format!("{} is not linked", self.folder.display());
             return Err(Failure::new(Exit::NotFound, message, "`waypost link` lists the linked folders"));
         };
         let shown = link.shown();
-        link.remove()?;
+        link.remove(&folders)?;
         if context.out.json {
             return context.out.value(&json!({ "folder": shown, "linked": false }));
         }

@@ -276,7 +276,7 @@ impl Run {
             let own = back.as_deref().map(WriteBack::known);
             let taken = again.poll(context, &self.begin(config), own);
             if let (Some(back), Some(text)) = (&mut back, taken) {
-                back.was_read(&text);
+                plans.with_plan(id, |plan| back.was_read(&text, plan))?;
             }
         }
     }

@@ -5,12 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use waypost_account::LinkRecords;
 use waypost_core::PlanId;
+use waypost_store::make_state_folder;
 
+use crate::actor::account;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
 use crate::load_config::Folders;
 use crate::store_location::StoreLocation;
+use crate::workspace_config::account_file;
 
 /// The folder of all links, in Waypost's own.
 const LINKS: &str = "links";
@@ -20,6 +24,8 @@ const RECORD: &str = "link.json";
 const TEXTS: &str = "texts";
 /// The folder with copies of files that have lost something.
 const COPIES: &str = "copies";
+/// How deep the folders of texts are in Waypost's own.
+const TEXTS_LEVELS: usize = 3;
 /// Maximum length of the name of a link's folder.
 const NAME_MAX: usize = 200;
 
@@ -58,14 +64,43 @@ impl Link {
         folders.own.join(LINKS).is_dir()
     }
 
-    /// Returns all links.
+    /// Returns all links that this account has made.
     pub(crate) fn all(folders: &Folders) -> Outcome<Vec<Self>> {
+        Ok(Self::by_origin(folders)?.0)
+    }
+
+    /// Returns the links that another account has made, or that came with a clone. They have no effect.
+    pub(crate) fn of_others(folders: &Folders) -> Outcome<Vec<Self>> {
+        Ok(Self::by_origin(folders)?.1)
+    }
+
+    /// Returns the links that this account has made, and the others.
+    fn by_origin(folders: &Folders) -> Outcome<(Vec<Self>, Vec<Self>)> {
         let folder = folders.own.join(LINKS);
-        let Ok(entries) = fs::read_dir(&folder) else { return Ok(Vec::new()) };
+        let entries = fs::read_dir(&folder).ok().filter(|_| !folders.is_foreign());
+        let Some(entries) = entries else { return Ok(<_>::default()) };
         let mut states: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         states.sort();
         let links = states.into_iter().filter(|state| state.join(RECORD).is_file()).map(Self::read);
-        links.filter(|link| link.as_ref().map_or(true, |link| link.is_inside(folders))).collect()
+        let links = links.filter(|link| link.as_ref().map_or(true, |link| link.is_inside(folders)));
+        let links: Vec<Self> = links.collect::<Outcome<_>>()?;
+        if links.is_empty() {
+            return Ok(<_>::default());
+        }
+        let noted = LinkRecords::of(account()).folders(&folders.own).map_err(|error| account_file(&error))?;
+        Ok(links.into_iter().partition(|link| noted.contains(&link.record.folder)))
+    }
+
+    /// Notes that this account has made the link.
+    fn adopt(&self, folders: &Folders) -> Outcome {
+        let noted = LinkRecords::of(account()).note(&folders.own, &self.record.folder);
+        match noted.map_err(|error| account_file(&error))? {
+            true => Ok(()),
+            false => Err(Failure::failed(
+                format!("{} cannot be linked: this account has no home to note it in", self.shown()),
+                "use `waypost import` and `waypost export`",
+            )),
+        }
     }
 
     fn read(state: PathBuf) -> Outcome<Self> {
@@ -90,12 +125,14 @@ impl Link {
     /// Returns the link of a folder, or a new one.
     pub(crate) fn of(folders: &Folders, folder: &Path, place: &StoreLocation) -> Outcome<Self> {
         let folder = inside(folders, folder)?;
-        let known = Self::all(folders)?.into_iter().find(|link| link.record.folder == folder);
+        let (own, others) = Self::by_origin(folders)?;
+        let known = own.into_iter().chain(others).find(|link| link.record.folder == folder);
         if let Some(link) = known {
             if !link.is_of(place) {
                 let message = format!("{} is linked with another store", link.shown());
                 return Err(Failure::failed(message, "unlink it there first"));
             }
+            link.adopt(folders)?;
             return Ok(link);
         }
         let name: String =
@@ -106,9 +143,10 @@ impl Link {
             return Err(Failure::failed(message, "unlink that one first"));
         }
         let texts = state.join(TEXTS);
-        fs::create_dir_all(&texts).map_err(|error| Failure::file(&texts, &error))?;
+        make_state_folder(&texts, TEXTS_LEVELS).map_err(|error| Failure::file(&texts, &error))?;
         let record = Record { folder, store: place.location.clone(), ..Record::default() };
         let link = Self { state, record };
+        link.adopt(folders)?;
         link.save()?;
         Ok(link)
     }
@@ -117,12 +155,15 @@ impl Link {
     pub(crate) fn find(folders: &Folders, folder: &Path) -> Outcome<Option<Self>> {
         let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
         let wanted = fs::canonicalize(folder).unwrap_or_else(|_| here.join(folder));
-        Ok(Self::all(folders)?.into_iter().find(|link| link.record.folder == wanted))
+        let (own, others) = Self::by_origin(folders)?;
+        Ok(own.into_iter().chain(others).find(|link| link.record.folder == wanted))
     }
 
     /// Forgets the link. Files and plans stay.
-    pub(crate) fn remove(self) -> Outcome {
-        fs::remove_dir_all(&self.state).map_err(|error| Failure::file(&self.state, &error))
+    pub(crate) fn remove(self, folders: &Folders) -> Outcome {
+        fs::remove_dir_all(&self.state).map_err(|error| Failure::file(&self.state, &error))?;
+        let forgotten = LinkRecords::of(account()).forget(&folders.own, &self.record.folder);
+        forgotten.map_err(|error| account_file(&error))
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -153,7 +194,9 @@ impl Link {
     /// Notes down what a file says, and which version of its plan that is.
     pub(crate) fn note(&mut self, name: &str, text: &str, file: LinkedFile) -> Outcome {
         if self.text(name).as_deref() != Some(text) {
-            files::write(&self.state.join(TEXTS).join(name), text, true)?;
+            let texts = self.state.join(TEXTS);
+            make_state_folder(&texts, TEXTS_LEVELS).map_err(|error| Failure::file(&texts, &error))?;
+            files::write(&texts.join(name), text, true)?;
         }
         if self.record.files.get(name) != Some(&file) {
             self.record.files.insert(name.to_owned(), file);
@@ -165,7 +208,7 @@ impl Link {
     /// Keeps a copy of a file that is about to lose something. Returns where it is.
     pub(crate) fn keep_copy(&self, name: &str, version: u64, text: &str) -> Outcome<PathBuf> {
         let folder = self.state.join(COPIES);
-        fs::create_dir_all(&folder).map_err(|error| Failure::file(&folder, &error))?;
+        make_state_folder(&folder, TEXTS_LEVELS).map_err(|error| Failure::file(&folder, &error))?;
         let path = folder.join(format!("{version}-{name}"));
         files::write(&path, text, true)?;
         Ok(path)

@@ -235,6 +235,37 @@ fn links_out_of_the_workspace_are_not_followed() {
         }
     }
     check(&list(), 0, "");
+    // Everything that is written while plans run, and what is below.
+    let (target, folder) = (workspace.root.join("theirs"), |name: &str| fs::create_dir_all(own.join(name)));
+    fs::create_dir(&target).unwrap();
+    let names = [
+        "links",
+        "planning",
+        "queues",
+        "runs",
+        "slurm",
+        "worktrees",
+        "files",
+        "waypost.db-wal",
+        ".gitignore",
+    ];
+    let below = [
+        "links/x",
+        "links/x/texts",
+        "links/x/texts/a",
+        "planning/p.json",
+        "queues/q",
+        "runs/r",
+        "worktrees/p",
+    ];
+    for name in names.into_iter().chain(below) {
+        let _present = fs::remove_file(own.join(name));
+        folder(Path::new(name).parent().unwrap().to_str().unwrap()).unwrap();
+        symlink(&target, own.join(name)).unwrap();
+        check(&list(), 1, &format!("{name} is a link and is not used"));
+        fs::remove_file(own.join(name)).unwrap();
+    }
+    check(&list(), 0, "");
 }
 
 /// An MCP client that declares that it asks a person, and answers by itself. Returns what `plan_start` says, and how often

@@ -377,3 +377,51 @@ fn files_that_exchange_their_names_stay_the_files_of_their_plans() {
     assert_eq!(linked.get(other)["tasks"][1]["status"], "done", "plan-a has the other name now");
     assert_eq!(linked.get(FILE), second);
 }
+
+#[test]
+fn links_that_came_with_a_clone_have_no_effect_until_they_are_made_here() {
+    let linked = Linked::new();
+    let record = linked.workspace.root.join("home/.local/state/waypost/links");
+    assert_eq!(fs::read_dir(&record).unwrap().filter(|file| is_json(file)).count(), 1);
+    // As a clone has it: the record of the link, and none of this account.
+    fs::remove_dir_all(&record).unwrap();
+    linked.edit(|plan| plan["tasks"][0]["notes"] = "from a stranger".into());
+    let (_, said) = linked.does(&["list"]);
+    assert!(said.contains(".clido/plans was linked elsewhere and is left alone"), "{said}");
+    assert_eq!(linked.task("t1")["notes"], Value::Null);
+    let store = linked.workspace.work().join(".waypost/waypost.db");
+    fs::rename(&store, store.with_extension("old")).unwrap();
+    linked.does(&["list"]);
+    assert!(!store.exists(), "looking makes no store");
+    fs::rename(store.with_extension("old"), &store).unwrap();
+    let (listed, _) = linked.does(&["link", "--json"]);
+    assert!(!listed.contains("clido"), "{listed}");
+    linked.does(&["link", ".clido/plans"]);
+    assert_eq!(linked.task("t1")["notes"], "from a stranger");
+    linked.does(&["unlink", ".clido/plans"]);
+    let left = fs::read_dir(&record).unwrap().filter(|file| is_json(file));
+    for file in left {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!text.contains(".clido"), "{text}");
+    }
+}
+
+fn is_json(file: &std::io::Result<fs::DirEntry>) -> bool {
+    file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|ending| ending == "json"))
+}
+
+#[test]
+fn nothing_is_written_through_a_link_in_the_place_of_the_known_texts() {
+    let linked = Linked::new();
+    let outside = linked.workspace.root.join("outside");
+    fs::create_dir(&outside).unwrap();
+    let links = linked.workspace.work().join(".waypost/links");
+    let texts = fs::read_dir(links).unwrap().next().unwrap().unwrap().path().join("texts");
+    fs::remove_dir_all(&texts).unwrap();
+    std::os::unix::fs::symlink(&outside, &texts).unwrap();
+    linked.edit(|plan| plan["tasks"][0]["notes"] = "edited".into());
+    let output = linked.workspace.at_terminal(&["list"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output).1.contains("texts is a link and is not used"), "{output:?}");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}

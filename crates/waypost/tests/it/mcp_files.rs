@@ -73,3 +73,25 @@ fn an_agent_reads_no_file_that_is_not_a_plan() {
     fs::write(work.join("notes.md"), "words").unwrap();
     native.call("plan_update", json!({ "file": "notes.md" }));
 }
+
+#[test]
+fn a_secret_of_the_workspaces_configuration_is_refused_whether_that_is_trusted_or_not() {
+    let workspace = Workspace::new();
+    let (work, config) = (workspace.work(), workspace.work().join(".waypost/config.toml"));
+    fs::create_dir_all(work.join(".waypost")).unwrap();
+    fs::write(work.join("key.txt"), "SECRET").unwrap();
+    let executor =
+        "[executors.x]\nkind = \"process\"\ncommand = [\"true\"]\nsecrets.K = { file = \"key.txt\" }\n";
+    fs::write(&config, executor).unwrap();
+    let check = |state: &str| {
+        let mut plans = Agent::with_toolset(&workspace, "plans", state);
+        plans.call("write_plan", json!({ "name": state, "content": "words" }));
+        let said = plans.refused("update_plan_from_file", json!({ "name": state, "path": "key.txt" }));
+        assert!(said.contains("it contains a secret"), "{state}: {said}");
+    };
+    check("never-trusted");
+    workspace.trust();
+    check("trusted");
+    fs::write(&config, format!("{executor}# a comment\n")).unwrap();
+    check("changed");
+}

@@ -442,3 +442,34 @@ fn whoever_looks_before_approving_reads_all_that_the_author_says_to_a_program() 
     let words: Vec<&str> = shown.split_whitespace().collect();
     assert!(words.join(" ").contains("rm -rf HOME"), "{shown}");
 }
+
+#[test]
+fn secrets_of_several_lines_and_with_characters_that_json_escapes_are_stored_nowhere() {
+    let config = "[executors.run]\nkind = \"process\"\ncommand = [\"sh\", \"-c\", \"echo using \\\"$KEY\\\" \\\"$WORD\\\" >&2; cat out.json\"]\n\
+                  secrets.KEY = { file = \"key\" }\nsecrets.WORD = { file = \"word\" }\n";
+    let place = Place::new(config);
+    let (key, word) =
+        ("-----BEGIN KEY-----\nTOPSECRET1\nTOPSECRET2\n-----END KEY-----\n", "pa\"ss\\wordTOPSECRET3");
+    let put = |name: &str, text: &str| fs::write(place.workspace.work().join(name), text).unwrap();
+    put("key", key);
+    put("word", word);
+    // As programs write it, and as nobody does.
+    let numbered: String = word.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let written =
+        serde_json::json!({ "key": key, "word": word, "more": ["kept", 9_007_199_254_740_993_u64] });
+    put("out.json", &written.to_string().replace("kept", &numbered));
+    let file = place.plan(serde_json::json!({ "executor": "run" }));
+    let output = place.workspace.waypost(&["run", file]);
+    assert_eq!(output.status.code(), Some(0), "{:?}", text(&output));
+    let shown = text(&place.workspace.waypost(&["task", "show", "p", "a", "--json"])).0;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let expected =
+        serde_json::json!({ "key": "***\n", "word": "***", "more": ["***", 9_007_199_254_740_993_u64] });
+    assert_eq!(shown["task"]["state"]["output"], expected, "{shown}");
+    let log = fs::read_to_string(place.workspace.work().join(".waypost/logs/p/a.1.log")).unwrap();
+    assert_eq!(log, "using ***\n***\n***\n*** ***\n");
+    for file in fs::read_dir(place.workspace.work().join(".waypost")).unwrap() {
+        let bytes = fs::read(file.unwrap().path()).unwrap_or_default();
+        assert!(!bytes.windows(9).any(|part| part == b"TOPSECRET"), "in the store");
+    }
+}

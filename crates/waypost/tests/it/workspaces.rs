@@ -75,6 +75,23 @@ fn a_folder_that_only_says_to_be_a_worktree_of_another_repository_is_none() {
     }
     assert_eq!(store_from(&workspace, &tree), "/repo/main/.waypost/waypost.db");
     assert_eq!(store_from(&workspace, &unpacked), "/repo/unpacked/.waypost/waypost.db");
+    // With a git folder of its own, which names that repository, and itself as its worktree.
+    let forged = workspace.work().join("forged");
+    for own in ["own", "worktrees/own"] {
+        put(&forged.join(".git"), &format!("gitdir: {own}\n"));
+        put(&forged.join(own).join("commondir"), main.join(".git").to_str().unwrap());
+        put(&forged.join(own).join("gitdir"), forged.join(".git").to_str().unwrap());
+        assert_eq!(store_from(&workspace, &forged), "/repo/forged/.waypost/waypost.db", "{own}");
+    }
+    // With a repository of its own that names that checkout as its own.
+    let config = format!("[core]\n\tworktree = {}\n", main.display());
+    for common in ["repository", ".repository"] {
+        put(&forged.join(".git"), &format!("gitdir: {common}/worktrees/own\n"));
+        put(&forged.join(common).join("config"), &config);
+        put(&forged.join(common).join("worktrees/own/commondir"), "../..");
+        put(&forged.join(common).join("worktrees/own/gitdir"), forged.join(".git").to_str().unwrap());
+        assert!(store_from(&workspace, &forged).starts_with("/repo/forged/"), "{common}");
+    }
 }
 
 #[test]

@@ -230,3 +230,83 @@ fn a_task_that_is_added_to_a_watched_file_of_another_format_runs_and_what_is_don
         plan["tasks"].as_array().unwrap().iter().map(|task| task["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["done", "done", "done"], "{plan}");
 }
+
+/// Runs a file, lets an agent edit the plan while its first task runs, and returns what the file says afterwards and what was
+/// said about it.
+fn edited_by_an_agent(workspace: &Workspace, file: &str, edit: &[&str], ends: bool) -> (String, String) {
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.args(["run", file, "--write-back"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    wait_for(workspace, "started");
+    let list = text(&workspace.waypost(&["list", "--json"])).0;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let plan = list["plans"][0]["id"].as_str().unwrap();
+    let edit: Vec<&str> = edit.iter().map(|word| if *word == "PLAN" { plan } else { word }).collect();
+    let edited =
+        workspace.command(env!("CARGO_BIN_EXE_waypost")).env("CLAUDECODE", "1").args(edit).output().unwrap();
+    assert!(edited.status.success(), "{:?}", text(&edited));
+    put(workspace, "go", "");
+    if !ends {
+        wait_for(workspace, "ran");
+        kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    }
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    child.wait().unwrap();
+    (get(workspace, file), said)
+}
+
+fn wait_for(workspace: &Workspace, name: &str) {
+    let path = workspace.work().join(name);
+    let (mut watch, since) = (waypost_store::watch_file(&path), std::time::Instant::now());
+    while !path.exists() {
+        assert!(since.elapsed() < std::time::Duration::from_secs(120), "{name} never came");
+        watch.wait(std::time::Duration::from_millis(50)).unwrap();
+    }
+}
+
+/// Says when it begins, and waits until it may end.
+const WAITING: &str = "default_executor = \"run\"\n[executors.run]\nkind = \"process\"\nshell = true\n\
+    command = [\"touch started; until [ -e go ]; do sleep 0.02; done; cat >> told; echo $WAYPOST_TASK >> ran\"]\n";
+
+#[test]
+fn what_an_agent_adds_to_the_plan_is_not_written_into_a_persons_file() {
+    let workspace = Workspace::new();
+    configure(&workspace, WAITING);
+    put(&workspace, "nightly.md", "# nightly\n\n- [ ] check the links\n- [ ] write the report\n");
+    let add = ["task", "add", "PLAN", "EVIL words", "--id", "evil"];
+    let (written, said) = edited_by_an_agent(&workspace, "nightly.md", &add, true);
+    assert!(
+        written.contains("[x] t1: check the links") && written.contains("[x] t2: write the report"),
+        "{written}"
+    );
+    assert!(!written.contains("EVIL"), "{written}");
+    assert!(said.contains("which were not written: evil"), "{said}");
+    // The next night.
+    let again = workspace.waypost(&["run", "nightly.md"]);
+    assert!(again.status.success(), "{:?}", text(&again));
+    assert!(!get(&workspace, "told").contains("EVIL"));
+}
+
+#[test]
+fn what_an_agent_changes_in_the_plan_stays_as_the_file_says_it() {
+    let item = |id: &str, on: &[&str]| serde_json::json!({ "id": id, "executor": "run", "inputs": {}, "depends_on": on, "resourceLocks": [] });
+    let before =
+        serde_json::json!({ "id": "n", "queue": "default", "items": [item("a", &[]), item("b", &["a"])] });
+    for (edit, left_out) in [
+        (&["task", "add", "PLAN", "EVIL", "--id", "evil", "--executor", "run"][..], "evil"),
+        (&["task", "revise", "PLAN", "b", "--inputs", "{\"x\":\"EVIL\"}"], "b"),
+    ] {
+        let workspace = Workspace::new();
+        configure(&workspace, WAITING);
+        put(&workspace, "n.json", &before.to_string());
+        let (written, said) = edited_by_an_agent(&workspace, "n.json", edit, false);
+        assert!(said.contains(&format!("which were not written: {left_out}")), "{said}");
+        let written: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written["items"].as_array().unwrap().len(), 2, "{written}");
+        assert_eq!(statuses(&written.to_string(), "items"), ["done", "pending"], "{written}");
+        for field in ["id", "executor", "inputs", "depends_on"] {
+            assert_eq!(written["items"][1][field], before["items"][1][field], "{field}");
+        }
+    }
+}

@@ -1,9 +1,11 @@
-//! Writes results back into the file that a plan came from, in the file's own format. Never overwrites another change.
+//! Writes results back into the file that a plan came from, in the file's own format. Never overwrites another change, and never
+//! writes words: the next run of the file runs them as its owner's, and agents can edit the plan.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use waypost_core::Plan;
+use waypost_core::{Draft, Plan, Task, TaskId, TaskSpec};
 use waypost_formats::{Dialect, Unreadable, write_back};
 
 use crate::commands::export::loss_lines;
@@ -12,11 +14,15 @@ use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::foreign_folders::keep_index;
 use crate::plan_input::FilePlan;
+use crate::view::text;
 
 /// The minimum interval between two writes while the plan runs.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 /// The suffix of the file that is written instead if the source was edited meanwhile.
 const ASIDE: &str = ".waypost-new";
+
+/// Maximum number of tasks that are named because they were left out.
+const NAMED_MAX: usize = 10;
 
 /// A file that is kept up to date.
 pub(super) struct WriteBack {
@@ -24,6 +30,10 @@ pub(super) struct WriteBack {
     dialect: Dialect,
     /// The text of the file when it was last read or written here.
     known: String,
+    /// The plan as the file last said it.
+    said: Draft,
+    /// The tasks of which the plan says something else than the file.
+    left_out: Vec<TaskId>,
     /// The plan version that the file contains.
     version: u64,
     written: Option<Instant>,
@@ -54,6 +64,8 @@ impl WriteBack {
             path,
             dialect: source.dialect,
             known: source.text.clone(),
+            said: source.draft.clone(),
+            left_out: Vec::new(),
             version: 0,
             written: None,
             aside: None,
@@ -67,9 +79,10 @@ impl WriteBack {
         &self.known
     }
 
-    /// Records that the file was reloaded.
-    pub(super) fn was_read(&mut self, text: &str) {
+    /// Records that the file was reloaded, which made the plan what it says.
+    pub(super) fn was_read(&mut self, text: &str, plan: &Plan) {
         self.known = text.to_owned();
+        self.said = plan.to_draft();
         self.aside = None;
     }
 
@@ -79,6 +92,13 @@ impl WriteBack {
         self.put(plan);
         if let Some(trouble) = self.trouble.take() {
             context.out.note(trouble);
+        }
+        if !self.left_out.is_empty() {
+            let names = text::names(self.left_out.iter(), NAMED_MAX);
+            let (file, id) = (self.path.display(), plan.id());
+            context.out.note(format!(
+                "{file} keeps its own words; the plan has other tasks or words now, which were not written: {names} (`waypost export {id}` writes the whole plan)"
+            ));
         }
     }
 
@@ -94,7 +114,7 @@ impl WriteBack {
             return;
         }
         self.written = Some(Instant::now());
-        let draft = plan.to_draft();
+        let draft = self.results(plan.to_draft());
         let writing = match write_back(&draft, self.dialect) {
             Ok(writing) => writing,
             Err(error) => {
@@ -119,6 +139,24 @@ impl WriteBack {
         self.version = plan.version();
     }
 
+    /// Returns the plan as the file says it, with the results of those tasks that are still what the file says.
+    fn results(&mut self, mut plan: Draft) -> Draft {
+        let mut now: HashMap<TaskId, Task> =
+            plan.tasks.drain(..).map(|task| (task.spec.id.clone(), task)).collect();
+        self.left_out.clear();
+        let mut draft = Draft { id: plan.id, version: plan.version, state: plan.state, ..self.said.clone() };
+        for task in &mut draft.tasks {
+            match now.remove(&task.spec.id) {
+                Some(found) if is_as_said(&task.spec, &found.spec) => task.state = found.state,
+                Some(_) | None => self.left_out.push(task.spec.id.clone()),
+            }
+        }
+        let mut added: Vec<TaskId> = now.into_keys().collect();
+        added.sort();
+        self.left_out.extend(added);
+        draft
+    }
+
     fn write(&mut self, text: &str) -> Outcome {
         if self.aside.is_none() {
             if files::replace(&self.path, &self.known, text)? {
@@ -140,4 +178,10 @@ impl WriteBack {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a task is what the file says. Tasks without work are given the run's executor.
+fn is_as_said(said: &TaskSpec, now: &TaskSpec) -> bool {
+    let work = said.work.clone().or_else(|| now.work.clone());
+    TaskSpec { work, ..said.clone() } == *now
 }
