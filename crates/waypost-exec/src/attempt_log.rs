@@ -126,7 +126,7 @@ impl<'a> Log<'a> {
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        self.line = [text[end..].as_bytes(), &rest].concat();
+        self.line = [&text.as_bytes()[end..], &rest].concat();
         self.write_line(&text[..end]);
     }
 

@@ -79,7 +79,8 @@ impl Secrets {
                 is_changed
             }
             Value::Array(values) => {
-                values.iter_mut().fold(false, |changed, value| self.redact_json(value) || changed)
+                // All of them: the first secret is not the last.
+                values.iter_mut().filter_map(|value| self.redact_json(value).then_some(())).count() > 0
             }
             Value::Object(fields) => {
                 let mut is_changed = false;
@@ -161,9 +162,9 @@ mod tests {
     #[test]
     fn decoded_texts_and_names_are_redacted() {
         let secrets = Secrets::new(["hunter22".to_owned()]);
-        let mut value = serde_json::json!({ "hunter22": 1, "a": ["is hunter22", { "b": 2 }] });
+        let mut value = serde_json::json!({ "hunter22": 1, "a": ["is hunter22", { "b": "hunter22" }] });
         assert!(secrets.redact_json(&mut value));
-        assert_eq!(value, serde_json::json!({ "***": 1, "a": ["is ***", { "b": 2 }] }));
+        assert_eq!(value, serde_json::json!({ "***": 1, "a": ["is ***", { "b": "***" }] }));
         assert!(!secrets.redact_json(&mut value));
         let check = |text: &str, expected: &str| {
             assert_eq!(secrets.redact_decoded(Json::parse(text).unwrap()).as_str(), expected);

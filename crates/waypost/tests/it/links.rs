@@ -382,7 +382,7 @@ fn files_that_exchange_their_names_stay_the_files_of_their_plans() {
 fn links_that_came_with_a_clone_have_no_effect_until_they_are_made_here() {
     let linked = Linked::new();
     let record = linked.workspace.root.join("home/.local/state/waypost/links");
-    assert_eq!(fs::read_dir(&record).unwrap().filter(|file| is_json(file)).count(), 1);
+    assert_eq!(fs::read_dir(&record).unwrap().filter(is_json).count(), 1);
     // As a clone has it: the record of the link, and none of this account.
     fs::remove_dir_all(&record).unwrap();
     linked.edit(|plan| plan["tasks"][0]["notes"] = "from a stranger".into());
@@ -399,7 +399,7 @@ fn links_that_came_with_a_clone_have_no_effect_until_they_are_made_here() {
     linked.does(&["link", ".clido/plans"]);
     assert_eq!(linked.task("t1")["notes"], "from a stranger");
     linked.does(&["unlink", ".clido/plans"]);
-    let left = fs::read_dir(&record).unwrap().filter(|file| is_json(file));
+    let left = fs::read_dir(&record).unwrap().filter(is_json);
     for file in left {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
         assert!(!text.contains(".clido"), "{text}");

@@ -147,7 +147,7 @@ impl WriteBack {
         let mut draft = Draft { id: plan.id, version: plan.version, state: plan.state, ..self.said.clone() };
         for task in &mut draft.tasks {
             match now.remove(&task.spec.id) {
-                Some(found) if is_as_said(&task.spec, &found.spec) => task.state = found.state,
+                Some(found) if is_unchanged(&task.spec, &found.spec) => task.state = found.state,
                 Some(_) | None => self.left_out.push(task.spec.id.clone()),
             }
         }
@@ -181,7 +181,7 @@ impl WriteBack {
 }
 
 /// Whether a task is what the file says. Tasks without work are given the run's executor.
-fn is_as_said(said: &TaskSpec, now: &TaskSpec) -> bool {
+fn is_unchanged(said: &TaskSpec, now: &TaskSpec) -> bool {
     let work = said.work.clone().or_else(|| now.work.clone());
     TaskSpec { work, ..said.clone() } == *now
 }
