@@ -279,7 +279,7 @@ impl Service {
     /// Returns the open tasks for people of other plans behind which tasks of a plan wait, as an approver reads them.
     pub(crate) fn gates_of_other_plans(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
         let mut waits: BTreeMap<ExternalTaskRef, Vec<TaskId>> = BTreeMap::new();
-        self.read(plan, |plan| {
+        self.view(plan, |plan, _| {
             for (Task { spec, .. }, _) in plan.tasks() {
                 for on in spec.depends_on.iter().filter_map(Dependency::external) {
                     waits.entry(on.clone()).or_default().push(spec.id.clone());

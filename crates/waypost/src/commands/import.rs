@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Draft, Plan, PlanId, Problem, Refusal, Status, Task, TaskId, TaskSpec, validate};
+use waypost_core::{
+    Draft, Json, Plan, PlanId, Problem, Refusal, Status, Task, TaskId, TaskSpec, Work, validate,
+};
 use waypost_formats::frctl::is_index_line;
 use waypost_formats::{Baseline, Dialect, fit_to_plan};
 use waypost_service::admission::forbids_writing;
@@ -236,7 +238,15 @@ fn is_same(plan: &Plan, read: &Read) -> bool {
         specs.sort_by(|a, b| a.id.cmp(&b.id));
         specs
     };
-    before.spec == draft.spec && specs(&before) == specs(&draft)
+    let (mut known, said) = (specs(&before), specs(&draft));
+    for (known, said) in known.iter_mut().zip(&said) {
+        // An executor that a run gave the task is not written back into the file.
+        let is_given = |work: &Work| work.shape.is_none() && work.inputs == Json::empty_object();
+        if said.work.is_none() && known.work.as_deref().is_some_and(is_given) {
+            known.work = None;
+        }
+    }
+    before.spec == draft.spec && known == said
 }
 
 /// Writes one plan, under its own id unless that is taken.

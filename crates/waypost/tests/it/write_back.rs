@@ -282,9 +282,9 @@ fn what_an_agent_adds_to_the_plan_is_not_written_into_a_persons_file() {
     );
     assert!(!written.contains("EVIL"), "{written}");
     assert!(said.contains("which were not written: evil"), "{said}");
-    // The next night.
+    // The next night. The file is the same plan, which now has more than the file says.
     let again = workspace.waypost(&["run", "nightly.md"]);
-    assert!(again.status.success(), "{:?}", text(&again));
+    assert!(text(&again).1.contains("- evil  EVIL words"), "{:?}", text(&again));
     assert!(!get(&workspace, "told").contains("EVIL"));
 }
 
