@@ -25,6 +25,11 @@ const LOCK_SECONDS_MAX: u64 = 600;
 /// Time between two attempts to get a lock for which apt-get does not wait.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Returns the programs that [`install_missing`] installs.
+pub(crate) fn programs() -> impl Iterator<Item = &'static str> {
+    NEEDED.iter().flat_map(|(programs, _)| programs.iter().copied())
+}
+
 /// Installs the packages of all missing programs.
 pub(crate) fn install_missing() -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -18,6 +18,11 @@ use crate::npm::Packages;
 const PACKAGES: &[(&str, &str)] =
     &[("@modelcontextprotocol/inspector", "2.12.0"), ("@modelcontextprotocol/conformance", "0.1.16")];
 
+/// Runs the client that people use to try a server by hand.
+pub(crate) fn run_one(waypost: &Path) -> Result<()> {
+    inspector::run(&Packages::install("node-clients", PACKAGES)?, waypost)
+}
+
 /// Runs all clients.
 pub(crate) fn run(waypost: &Path) -> Result<()> {
     let packages = Packages::install("node-clients", PACKAGES)?;

@@ -29,6 +29,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask ci              run everything that must pass before a merge: format, lints, tests
 cargo xtask test [FILTER]   install what the tests need, then run all tests
+cargo xtask test-full       run all of ci, and what takes longer: clients, long storms, packages, agent hosts, a model
 cargo xtask test-clients    test the built binary with third-party MCP and HTTP clients
 cargo xtask test-browser    test the dashboard in a browser
 cargo xtask test-hosts      run a plan with Claude Code and Codex (installs both from npm; not part of ci)
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test", filter @ ..] => test::run(filter),
+        ["test-full"] => test::full(),
         ["test-clients"] => test::clients(),
         ["test-browser"] => test::browser(),
         ["screenshots"] => test::screenshots(),

@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use waypost_testkit::postgres::POSTGRES;
+use waypost_testkit::PROGRAMS;
+use waypost_testkit::postgres::{NO_POSTGRES, POSTGRES};
 
 use crate::exec::{binary, cache_dir, cargo, must, output, program, root};
 
@@ -21,11 +22,10 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
     let moto = crate::python::with_packages("moto", MOTO)?;
-    let test = |targets: &[&str]| {
+    let command = |targets: &[&str]| {
         let mut test = cargo();
         // One failure does not hide the others.
         test.args(["test", "--workspace", "--quiet", "--no-fail-fast"]).args(targets);
-        test.env(POSTGRES, server.url("postgres")).env(MOTO_PYTHON, &moto);
         if std::env::var_os(THREADS).is_none() {
             // Most tests wait for programs that they started.
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -33,28 +33,87 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
         }
         test
     };
+    let test = |targets: &[&str]| {
+        let mut test = command(targets);
+        test.env(POSTGRES, server.url("postgres")).env(MOTO_PYTHON, &moto);
+        test
+    };
     if filter.is_empty() {
         must("build the tests", &mut test(&["--no-run"]))?;
         // Most of their time, the fault tests wait for leases to end.
-        let (mut faults, mut others) =
-            (test(&["--test", "faults"]), test(&["--lib", "--bins", "--test", "it"]));
+        let mut faults = test(&["--test", "faults", "--", "--include-ignored"]);
         let faults = std::thread::spawn(move || faults.output());
-        let others = must("cargo test", &mut others);
+        // What `cargo test` runs must pass without the programs that were installed above.
+        let mut plain = command(&["--lib", "--bins", "--test", "it"]);
+        let bare = bare_path()?;
+        plain.env(POSTGRES, NO_POSTGRES).env(PROGRAMS, &bare).env("PATH", &bare);
+        let plain = must("tests that need only Rust", &mut plain);
+        let mut others = test(&["--lib", "--bins", "--test", "it", "--", "--ignored"]);
+        let others = must("tests that need other programs", &mut others).and(plain);
         let faults = faults.join().expect("a thread that does not panic").context("the fault tests")?;
         let said = [faults.stdout, faults.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         println!("── fault tests: {}\n{}", faults.status, said.concat());
         others?;
         ensure!(faults.status.success(), "the fault tests failed");
     } else {
-        must("cargo test", &mut test(filter))?;
+        let (cargo_arguments, names) =
+            filter.split_at(filter.iter().position(|word| *word == "--").unwrap_or(filter.len()));
+        let words =
+            [cargo_arguments, &["--", "--include-ignored"], names.get(1..).unwrap_or_default()].concat();
+        must("cargo test", &mut test(&words))?;
     }
     if filter.is_empty() {
         crate::web::check()?;
         third_party_validators(&build()?)?;
-        clients()?;
+        crate::clients::run_one(&test_build()?)?;
         browser()?;
     }
     Ok(())
+}
+
+/// Programs that a machine with Rust may lack, besides those that [`crate::apt`] installs. A name stands for all that begin
+/// with it.
+const ABSENT: [&str; 12] = [
+    "chromium", "docker", "initdb", "node", "npm", "npx", "pg_", "podman", "postgres", "psql", "sinfo",
+    "squeue",
+];
+
+/// Returns a folder with a link to every program on PATH that a machine with only Rust has too.
+fn bare_path() -> Result<PathBuf> {
+    let folder = std::path::absolute(cache_dir())?.join("bare");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    let absent: Vec<&str> = crate::apt::programs().chain(ABSENT).collect();
+    for programs in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
+        for program in std::fs::read_dir(programs).into_iter().flatten().flatten() {
+            let name = program.file_name();
+            let is_absent = name.to_str().is_none_or(|name| absent.iter().any(|one| name.starts_with(one)));
+            if !is_absent {
+                // The first on PATH is the one that is meant.
+                let _there_already = std::os::unix::fs::symlink(program.path(), folder.join(name));
+            }
+        }
+    }
+    Ok(folder)
+}
+
+/// The rounds of a long storm; an ordinary one has two or three.
+const STORM_ROUNDS: &str = "12";
+
+/// `cargo xtask test-full`: what is too long for every change, before a release.
+pub(crate) fn full() -> Result<()> {
+    crate::ci::run()?;
+    clients()?;
+    let server = crate::postgres::server()?;
+    let mut storms = cargo();
+    storms.args(["test", "--package", "waypost", "--test", "faults", "--", "--include-ignored"]);
+    storms.env(POSTGRES, server.url("postgres")).env("WAYPOST_STORM_ROUNDS", STORM_ROUNDS);
+    must("long storms", &mut storms)?;
+    crate::dist::test()?;
+    crate::agent_hosts::run(&[])?;
+    crate::llm::run(&[])
 }
 
 /// `cargo xtask test-clients`: only the third-party clients.
@@ -242,6 +301,18 @@ mod tests {
         assert!(!of_users.is_empty() && !of_users.contains("injected"), "{of_users}");
         let manifest = std::fs::read_to_string(root().join("crates/waypost/Cargo.toml")).unwrap();
         assert!(!manifest.contains("[features]"), "no feature of the program may turn it on");
+    }
+
+    #[test]
+    fn an_ignored_test_says_what_it_needs() {
+        let mut sources = crate::rust_source::crates().unwrap();
+        sources.extend(crate::rust_source::test_binaries().unwrap());
+        let lines = sources.iter().flat_map(|one| &one.files).flat_map(|file| file.text.lines());
+        let ignored: Vec<&str> = lines.map(str::trim).filter(|line| line.starts_with("#[ignore")).collect();
+        assert!(ignored.len() > 50, "{}", ignored.len());
+        let silent: Vec<&&str> =
+            ignored.iter().filter(|line| !line.starts_with("#[ignore = \"needs ")).collect();
+        assert!(silent.is_empty(), "no test is left out for another reason: {silent:?}");
     }
 
     #[test]

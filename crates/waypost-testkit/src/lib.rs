@@ -26,6 +26,14 @@ pub fn injected_account(home: &Path) -> [(&'static str, OsString); 4] {
     ]
 }
 
+/// The variable with the folders of the programs that tests may use.
+pub const PROGRAMS: &str = "WAYPOST_TEST_PATH";
+
+/// The PATH of what tests start: the folders of the system, or those of a machine that has fewer programs.
+pub fn program_path() -> String {
+    std::env::var(PROGRAMS).unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned())
+}
+
 /// The directory with observed inputs and outputs of other programs, if it lies beside this checkout. Tests that read
 /// it report when it is missing; the project's own fixtures cover the same shapes.
 pub fn observed_data() -> Option<PathBuf> {

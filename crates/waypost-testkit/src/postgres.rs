@@ -10,6 +10,8 @@ use crate::supervisor::{Supervisor, retried};
 
 /// Holds the URL of a server started by the test command. Without it, a test process starts its own.
 pub const POSTGRES: &str = "WAYPOST_TEST_POSTGRES";
+/// The value of [`POSTGRES`] on a machine that counts as one without PostgreSQL.
+pub const NO_POSTGRES: &str = "none";
 
 /// The error if PostgreSQL is not installed.
 const MISSING: &str = "these tests need PostgreSQL 14 or later, and neither /usr/lib/postgresql/*/bin nor PATH has \
@@ -180,7 +182,7 @@ impl Drop for PostgresDatabase {
 fn shared() -> &'static str {
     static URL: OnceLock<(String, Option<PostgresServer>)> = OnceLock::new();
     let (url, _server) = URL.get_or_init(|| match std::env::var(POSTGRES) {
-        Ok(url) if !url.is_empty() => (url, None),
+        Ok(url) if !url.is_empty() && url != NO_POSTGRES => (url, None),
         _ => {
             let server = PostgresServer::start().expect("a PostgreSQL of our own starts");
             (server.url("postgres"), Some(server))
@@ -208,6 +210,9 @@ fn run_psql(url: &str, sql: &str) -> Result<Vec<String>, String> {
 
 /// Returns the directory of the server's programs. Debian keeps them outside of PATH, in one directory per version.
 pub fn folder_of_programs() -> Option<PathBuf> {
+    if std::env::var_os(POSTGRES).is_some_and(|value| value == NO_POSTGRES) {
+        return None;
+    }
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
     let newest = versions.map(|entry| entry.path()).max_by_key(number).map(|path| path.join("bin"));
@@ -238,6 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "needs PostgreSQL"]
     fn a_private_server_runs_is_restarted_and_leaves_nothing() {
         let server = PostgresServer::start().unwrap();
         let folder = server.folder().to_owned();

@@ -210,6 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "needs Slurm"]
     fn a_private_cluster_runs_a_job_and_leaves_nothing() {
         let cluster = SlurmCluster::start().unwrap();
         let folder = cluster.folder().to_owned();

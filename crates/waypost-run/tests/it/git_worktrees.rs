@@ -69,6 +69,7 @@ fn error(plan: &Plan) -> String {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn the_traps_of_these_tests_run_under_plain_git() {
     let trapped = Trapped::new();
     let script =
@@ -81,6 +82,7 @@ fn the_traps_of_these_tests_run_under_plain_git() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn an_agent_that_replaces_the_git_file_fails_and_its_worktree_is_kept() {
     for replaced in [
         "rm .git; made .; trapped .",
@@ -114,6 +116,7 @@ fn an_agent_that_replaces_the_git_file_fails_and_its_worktree_is_kept() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn an_agent_that_leads_the_git_directory_to_another_repository_fails() {
     let trapped = Trapped::new();
     let plan = trapped
@@ -125,6 +128,7 @@ fn an_agent_that_leads_the_git_directory_to_another_repository_fails() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn an_agent_that_names_programs_in_the_repositorys_settings_fails() {
     for (names, file) in [
         ("git config filter.x.clean 'sh MARK clean'", "/.git/config)"),
@@ -151,6 +155,7 @@ fn an_agent_that_names_programs_in_the_repositorys_settings_fails() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn nested_repositories_are_left_out_of_a_commit_and_nothing_of_them_runs() {
     let trapped = Trapped::new();
     let plan = trapped.run(
@@ -170,6 +175,7 @@ fn nested_repositories_are_left_out_of_a_commit_and_nothing_of_them_runs() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn a_nested_repository_that_the_agent_added_itself_runs_nothing_when_all_is_added_again() {
     let trapped = Trapped::new();
     let plan = trapped.run("made nested; git add nested; trapped nested; echo more >> text");
@@ -182,6 +188,7 @@ fn a_nested_repository_that_the_agent_added_itself_runs_nothing_when_all_is_adde
 }
 
 #[test]
+#[ignore = "needs git"]
 fn a_repository_in_place_of_a_submodule_runs_nothing() {
     let trapped = Trapped::new();
     let place = &trapped.0;
@@ -199,6 +206,7 @@ fn a_repository_in_place_of_a_submodule_runs_nothing() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn a_failed_agents_nested_repository_runs_nothing_and_is_kept() {
     let trapped = Trapped::new();
     let plan = trapped.run("made nested; git add nested; trapped nested; exit 3");
@@ -207,6 +215,7 @@ fn a_failed_agents_nested_repository_runs_nothing_and_is_kept() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn all_ordinary_changes_are_committed_and_ignored_files_are_not() {
     let trapped = Trapped::new();
     let place = &trapped.0;
@@ -241,6 +250,7 @@ fn all_ordinary_changes_are_committed_and_ignored_files_are_not() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn git_comes_from_outside_of_the_repository_and_sees_no_other_variables() {
     let mut trapped = Trapped::new();
     let work = trapped.0.root.join("work");

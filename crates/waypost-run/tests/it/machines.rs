@@ -71,7 +71,7 @@ impl Place {
             workspace: self.root.join("work"),
             logs: self.root.join(name).join("logs"),
             remote_notes: self.root.join(name).join("runs"),
-            variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
+            variables: BTreeMap::from([("PATH".to_owned(), waypost_testkit::program_path())]),
             worker: format!("{name}:1:1.1"),
         }
     }

@@ -59,7 +59,7 @@ impl Place {
         let root = std::env::temp_dir().join(format!("waypost-run-{}-{number}", std::process::id()));
         fs::create_dir_all(root.join("work")).unwrap();
         let variables = BTreeMap::from([
-            ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("PATH".to_owned(), waypost_testkit::program_path()),
             ("SECRET_SOURCE".to_owned(), "hunter2-hunter2".to_owned()),
             ("NOT_FOR_WORKERS".to_owned(), "private".to_owned()),
         ]);

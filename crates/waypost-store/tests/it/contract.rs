@@ -18,26 +18,27 @@ mod workers;
 use crate::place::Place;
 
 macro_rules! promises {
-    (@one $backend:ident: $($module:ident::$promise:ident)*) => {
+    (@one $attribute:tt $backend:ident: $($module:ident::$promise:ident)*) => {
         mod $backend {
             $(
                 #[test]
+                # $attribute
                 fn $promise() {
                     super::$module::$promise(&super::Place::$backend());
                 }
             )*
         }
     };
-    ($($backend:ident)*; $promises:tt) => {
-        $(promises!(@spread $backend $promises);)*
+    (@spread $attribute:tt $backend:ident { $($module:ident::$promise:ident)* }) => {
+        promises!(@one $attribute $backend: $($module::$promise)*);
     };
-    (@spread $backend:ident { $($module:ident::$promise:ident)* }) => {
-        promises!(@one $backend: $($module::$promise)*);
+    ($($backend:ident $attribute:tt)*; $promises:tt) => {
+        $(promises!(@spread $attribute $backend $promises);)*
     };
 }
 
 promises! {
-    memory file sqlite postgres;
+    memory [cfg(all())] file [cfg(all())] sqlite [cfg(all())] postgres [ignore = "needs PostgreSQL"];
     {
         versions::a_plan_that_was_made_can_be_read_back
         versions::every_write_makes_one_version_and_what_changes_nothing_makes_none

@@ -35,6 +35,7 @@ fn refused(url: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_writer_that_is_not_done_holds_up_neither_writers_of_other_plans_nor_the_numbers() {
     let place = Place::postgres();
     let (slow, fast, reader) = (place.plans(), place.plans(), place.plans());
@@ -91,6 +92,7 @@ fn a_writer_that_is_not_done_holds_up_neither_writers_of_other_plans_nor_the_num
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_commit_whose_answer_is_lost_is_answered_truthfully_and_done_once() {
     let server = PostgresServer::start().unwrap();
     let database = server.database();
@@ -116,6 +118,7 @@ fn a_commit_whose_answer_is_lost_is_answered_truthfully_and_done_once() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_writer_that_stands_still_is_thrown_out_and_begins_anew_when_it_wakes() {
     let place = Place::postgres();
     let (stopped, other) = (place.plans(), place.plans());
@@ -149,6 +152,7 @@ fn a_writer_that_stands_still_is_thrown_out_and_begins_anew_when_it_wakes() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_server_that_crashes_and_comes_back_loses_nothing_and_nobody_notices() {
     let server = PostgresServer::start().unwrap();
     let database = server.database();
@@ -174,6 +178,7 @@ fn a_server_that_crashes_and_comes_back_loses_nothing_and_nobody_notices() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_one() {
     let place = Place::postgres();
     let store = std::sync::Arc::new(PostgresStore::open(&place.location, Durability::Relaxed).unwrap());
@@ -217,6 +222,7 @@ fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_o
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn certificates_are_checked_as_carefully_as_asked() {
     let server = PostgresServer::start_with("", Tls::Offered).unwrap();
     let database = server.database();
@@ -258,6 +264,7 @@ fn certificates_are_checked_as_carefully_as_asked() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn whoever_cannot_be_reached_is_named_without_the_password() {
     let database = PostgresDatabase::new();
     let with = |change: &str| database.url().replace("postgres@", change);
@@ -283,6 +290,7 @@ fn whoever_cannot_be_reached_is_named_without_the_password() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn schemas_of_one_database_are_stores_of_their_own() {
     let place = Place::postgres();
     let at = |schema: &str| format!("{}&options=-csearch_path%3D{schema}", place.location);
@@ -301,6 +309,7 @@ fn schemas_of_one_database_are_stores_of_their_own() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn the_clock_of_the_database_decides() {
     let place = Place::postgres();
     place.database().sql(
@@ -317,6 +326,7 @@ fn the_clock_of_the_database_decides() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_database_that_a_newer_waypost_wrote_is_left_alone() {
     let place = Place::postgres();
     let plans = place.plans();
@@ -334,6 +344,7 @@ fn a_database_that_a_newer_waypost_wrote_is_left_alone() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_database_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_finish() {
     let place = Place::postgres();
     let running = place.plans();
@@ -348,6 +359,7 @@ fn a_database_of_a_newer_waypost_that_allows_it_is_read_and_running_processes_fi
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn damaged_rows_are_named_and_left_alone() {
     let place = Place::postgres();
     let plans = place.plans();
@@ -377,6 +389,7 @@ fn damaged_rows_are_named_and_left_alone() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn signs_that_the_database_cannot_hold_come_back() {
     let place = Place::postgres();
     let plans = place.plans();

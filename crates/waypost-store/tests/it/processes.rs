@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use waypost_store::{Durability, PlanStore, StoreError, WriteError, open};
 use waypost_testkit::SeededRng;
 
@@ -100,6 +101,7 @@ fn sixty_four_processes_on_one_folder_lose_nothing() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn sixty_four_processes_on_one_postgres_database_lose_nothing() {
     sixty_four_processes_lose_nothing(&Place::postgres());
 }
@@ -136,6 +138,7 @@ fn the_writes_of_another_process_to_a_folder_wake() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn the_writes_of_another_process_to_a_postgres_database_wake() {
     the_writes_of_another_process_wake(&Place::postgres());
 }
@@ -163,6 +166,7 @@ fn a_folder_can_be_made_by_many_at_once() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_postgres_database_can_be_filled_by_many_at_once() {
     a_store_can_be_made_by_many_at_once(&Place::postgres());
 }
@@ -228,6 +232,7 @@ fn killed_writers_on_a_folder_lose_nothing_that_they_acknowledged() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn killed_writers_on_a_postgres_database_lose_nothing_that_they_acknowledged() {
     killed_writers_lose_nothing_that_they_acknowledged(&Place::postgres(), 3);
 }
@@ -250,9 +255,8 @@ fn a_process_in_the_middle_of_a_write() {
     });
 }
 
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 fn a_writer_behind_a_stopped_process_is_told_which(place: &Place) {
@@ -268,9 +272,9 @@ fn a_writer_behind_a_stopped_process_is_told_which(place: &Place) {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let holds = lines.map_while(Result::ok).any(|line| line == "holding");
     assert!(holds, "the child never wrote");
-    signal(&child, "-STOP");
+    signal(&child, Signal::STOP);
     let refused = write(&plans, "p", add("late"));
-    signal(&child, "-KILL");
+    signal(&child, Signal::KILL);
     child.wait().unwrap();
     match refused {
         Err(WriteError::Store(StoreError::HolderStopped { process, .. })) => assert_eq!(process, child.id()),

@@ -28,6 +28,7 @@ use waypost_testkit::SeededRng;
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
+#[ignore = "needs Python 3, some also PostgreSQL"]
 fn every_kind_of_wrong_history_is_found_out() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/history_test.py");
     let output =
@@ -36,6 +37,7 @@ fn every_kind_of_wrong_history_is_found_out() {
 }
 
 #[test]
+#[ignore = "needs Python 3, some also PostgreSQL"]
 fn what_a_killed_worker_left_behind_is_ended_although_its_lease_has_run_out() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let ground = Ground::sqlite();
@@ -61,6 +63,7 @@ fn what_a_killed_worker_left_behind_is_ended_although_its_lease_has_run_out() {
 }
 
 #[test]
+#[ignore = "needs Python 3, some also PostgreSQL"]
 fn workers_on_one_file_that_are_killed_and_stopped_do_every_task_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = storm::seed();
@@ -69,6 +72,7 @@ fn workers_on_one_file_that_are_killed_and_stopped_do_every_task_once() {
 }
 
 #[test]
+#[ignore = "needs Python 3, some also PostgreSQL"]
 fn workers_on_postgres_survive_kills_stops_restarts_and_cut_connections() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = storm::seed();
@@ -77,6 +81,7 @@ fn workers_on_postgres_survive_kills_stops_restarts_and_cut_connections() {
 }
 
 #[test]
+#[ignore = "needs Python 3, some also PostgreSQL"]
 fn a_reader_with_a_cursor_misses_nothing_while_slow_writers_commit_among_fast_ones() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let overtaken = order::slow_among_fast(&Ground::postgres(1));

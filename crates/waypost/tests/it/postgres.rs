@@ -114,6 +114,7 @@ fn starts(path: &Path) -> usize {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn workers_on_two_machines_keep_a_queues_bound_through_a_restart_of_the_server_and_drain() {
     let server = PostgresServer::start().unwrap();
     let database = server.database();
@@ -163,6 +164,7 @@ fn workers_on_two_machines_keep_a_queues_bound_through_a_restart_of_the_server_a
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn one_process_of_all_posts_to_a_webhook_and_another_takes_over_when_it_is_killed() {
     let database = PostgresDatabase::new();
     let server = Server::start(|_, _, reply| reply.send(204, &[], ""));
@@ -211,6 +213,7 @@ fn one_process_of_all_posts_to_a_webhook_and_another_takes_over_when_it_is_kille
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn the_doctor_tells_how_the_server_keeps_its_promises_and_who_is_not_heard_of() {
     let database = PostgresDatabase::new();
     let machine = Machine::new(database.url(), "[executors.run]\nkind = \"process\"\ncommand = [\"true\"]\n");
@@ -237,6 +240,7 @@ fn the_doctor_tells_how_the_server_keeps_its_promises_and_who_is_not_heard_of() 
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_server_that_asks_for_a_password_gets_it_from_the_url_the_variable_or_a_file_and_nobody_sees_it() {
     let server = PostgresServer::start().unwrap();
     server.ask_for_password("ada", "s3cret").unwrap();

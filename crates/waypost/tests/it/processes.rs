@@ -4,6 +4,8 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::slurm::wait_for;
 use crate::transcript::Workspace;
 
@@ -34,8 +36,7 @@ fn ctrl_c_ends_it_as_shells_expect() {
         .unwrap();
     // Again and again: as long as it is not yet the program itself, nobody may heed it.
     let status = wait_for("the end of what was interrupted", || {
-        let number = child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-INT", &number]).status().unwrap().success());
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         child.try_wait().unwrap()
     });
     // A shell tells death by signal 2 as exit code 130.

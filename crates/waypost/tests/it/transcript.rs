@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use waypost_testkit::injected_account;
+use waypost_testkit::{injected_account, program_path};
 
 /// A private folder that is gone at the end.
 pub(crate) struct Workspace {
@@ -44,7 +44,7 @@ impl Workspace {
         command
             .current_dir(self.work())
             .env_clear()
-            .env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", binary.parent().unwrap().display()))
+            .env("PATH", format!("{}:{}", binary.parent().unwrap().display(), program_path()))
             .env("HOME", self.root.join("home"))
             .env("TMPDIR", self.root.join("tmp"))
             .env("USER", "ada")

@@ -84,6 +84,7 @@ fn process_of(workspace: &Workspace) -> Pid {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 120, 35);
@@ -135,6 +136,7 @@ fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it()
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_plan_of_an_agent_runs_nothing_before_the_person_at_the_terminal_has_seen_and_approved_it() {
     let workspace = workspace();
     says(&workspace, &["--as", "agent:planner", "import", "--id", "theirs", "p.json"]);
@@ -153,6 +155,7 @@ fn a_plan_of_an_agent_runs_nothing_before_the_person_at_the_terminal_has_seen_an
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     let workspace = workspace();
     says(&workspace, &["task", "revise", "demo", "read", "--description", "Read it twice"]);
@@ -180,6 +183,7 @@ fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
@@ -203,6 +207,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_comes_back() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn the_terminal_is_as_it_was_after_the_program_is_ended_from_outside() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
@@ -223,6 +228,7 @@ fn the_terminal_is_as_it_was_after_the_program_is_ended_from_outside() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn edits_that_nobody_could_save_are_kept_in_a_file_when_the_program_is_ended_from_outside() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
@@ -252,6 +258,7 @@ fn edits_that_nobody_could_save_are_kept_in_a_file_when_the_program_is_ended_fro
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_window_that_says_twice_that_it_is_closed_leaves_no_task_that_seems_to_run() {
     let workspace = workspace();
     // Work that takes its time to end when it is asked to.
@@ -274,6 +281,7 @@ fn a_window_that_says_twice_that_it_is_closed_leaves_no_task_that_seems_to_run()
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn an_editor_of_the_persons_choice_gets_the_terminal_and_gives_it_back() {
     let workspace = workspace();
     let script = workspace.root.join("editor");
@@ -289,6 +297,7 @@ fn an_editor_of_the_persons_choice_gets_the_terminal_and_gives_it_back() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_screen_that_shrinks_and_grows_is_drawn_anew_and_never_garbled() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 200, 50);
@@ -311,6 +320,7 @@ fn a_screen_that_shrinks_and_grows_is_drawn_anew_and_never_garbled() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn colours_are_the_terminals_own_and_no_color_takes_them_away() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
@@ -337,6 +347,7 @@ fn colours_are_the_terminals_own_and_no_color_takes_them_away() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn it_says_kindly_where_it_cannot_be_shown() {
     let workspace = workspace();
     let output = workspace.waypost(&["tui"]);
@@ -358,6 +369,7 @@ fn it_says_kindly_where_it_cannot_be_shown() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn keys_of_the_configuration_hold_and_mistakes_in_them_are_named() {
     let workspace = workspace();
     configure(&workspace, "[tui]\nmouse = false\n[tui.keys]\nrun.history = \"v\"\n");
@@ -380,6 +392,7 @@ fn keys_of_the_configuration_hold_and_mistakes_in_them_are_named() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_run_can_be_shown_as_a_whole_screen_and_ends_as_a_run_does() {
     let workspace = workspace();
     let tmux = Tmux::new(&workspace, 100, 30);
@@ -391,6 +404,7 @@ fn a_run_can_be_shown_as_a_whole_screen_and_ends_as_a_run_does() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn approving_takes_an_answer_that_is_typed_at_the_terminal_after_everything_was_shown() {
     let workspace = workspace();
     says(&workspace, &["--as", "agent:planner", "import", "--id", "theirs", "p.json"]);
@@ -417,6 +431,7 @@ fn approving_takes_an_answer_that_is_typed_at_the_terminal_after_everything_was_
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_preview_that_does_not_fit_on_the_screen_asks_for_the_characters_at_its_end() {
     let workspace = workspace();
     says(&workspace, &["--as", "agent:planner", "import", "--id", "theirs", "p.json"]);
@@ -439,6 +454,7 @@ fn a_preview_that_does_not_fit_on_the_screen_asks_for_the_characters_at_its_end(
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn leaving_while_something_runs_asks_and_stops_it_and_the_plan_can_go_on() {
     let workspace = workspace();
     let slow = CONFIGURATION.replace("sleep 0.3", "[ -e fast ] || sleep 600");
@@ -465,6 +481,7 @@ fn leaving_while_something_runs_asks_and_stops_it_and_the_plan_can_go_on() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn a_plan_that_cannot_be_read_is_named_and_the_others_are_listed() {
     let workspace = workspace();
     let store = format!("file:{}", workspace.root.join("files").display());

@@ -245,7 +245,7 @@ pub(super) fn a_copy_keeps_the_hashes_of_random_histories(place: &Place) {
     plans.purge(&plan("gone"), &ada()).unwrap();
     prune(&plans);
     let mut targets = vec![Place::memory(), Place::file(), Place::sqlite()];
-    if place.location.starts_with("sqlite:") {
+    if place.location.starts_with("postgres:") {
         targets.push(Place::postgres());
     }
     targets.retain(|target| target.location != place.location);

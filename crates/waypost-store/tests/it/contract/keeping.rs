@@ -227,7 +227,7 @@ pub(super) fn a_copy_has_everything_that_the_store_has(place: &Place) {
     let before = format!("{:?}", seen(&from));
     let mut digests = std::collections::BTreeSet::new();
     let mut targets = vec![Place::memory(), Place::file(), Place::sqlite()];
-    if place.location.starts_with("sqlite:") {
+    if place.location.starts_with("postgres:") {
         targets.push(Place::postgres());
     }
     for target in targets {

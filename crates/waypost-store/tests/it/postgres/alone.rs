@@ -14,6 +14,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn whoever_was_not_heard_of_for_too_long_loses_what_another_takes_and_learns_of_it() {
     let place = Place::postgres();
     let (one, other) = (place.store(), place.store());
@@ -34,6 +35,7 @@ fn whoever_was_not_heard_of_for_too_long_loses_what_another_takes_and_learns_of_
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn whoever_lives_says_so_before_its_time_is_over_and_the_dead_are_replaced() {
     let place = Place::postgres();
     let (one, other) = (place.store(), place.store());

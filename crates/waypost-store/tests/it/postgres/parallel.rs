@@ -105,6 +105,7 @@ fn sound(place: &Place) {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn writers_of_different_plans_do_not_wait_for_each_other() {
     let place = Place::postgres();
     create_small(&place.plans(), "a");
@@ -121,6 +122,7 @@ fn writers_of_different_plans_do_not_wait_for_each_other() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn writers_of_one_plan_come_one_after_the_other() {
     let place = Place::postgres();
     create_small(&place.plans(), "a");
@@ -134,6 +136,7 @@ fn writers_of_one_plan_come_one_after_the_other() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn who_begins_to_wait_while_the_other_ends_is_told() {
     for waits_first in [true, false] {
         let place = Place::postgres();
@@ -153,6 +156,7 @@ fn who_begins_to_wait_while_the_other_ends_is_told() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn who_waits_for_a_plan_that_is_made_meanwhile_is_told() {
     for waits_first in [true, false] {
         let place = Place::postgres();
@@ -176,6 +180,7 @@ fn who_waits_for_a_plan_that_is_made_meanwhile_is_told() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn who_waits_for_an_agent_is_told_of_a_plan_that_ends_meanwhile() {
     for waits_first in [true, false] {
         let place = Place::postgres();
@@ -198,6 +203,7 @@ fn who_waits_for_an_agent_is_told_of_a_plan_that_ends_meanwhile() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn two_plans_that_begin_to_wait_for_each_other_at_once_make_no_ring() {
     let place = Place::postgres();
     create_small(&place.plans(), "a");
@@ -213,6 +219,7 @@ fn two_plans_that_begin_to_wait_for_each_other_at_once_make_no_ring() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_lock_is_taken_by_one_of_two_plans() {
     let place = Place::postgres();
     for name in ["a", "b", "c"] {
@@ -241,6 +248,7 @@ fn a_lock_is_taken_by_one_of_two_plans() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn the_last_slot_of_a_queue_is_taken_by_one_of_two_workers() {
     let place = Place::postgres();
     create_small(&place.plans(), "a");
@@ -260,6 +268,7 @@ fn the_last_slot_of_a_queue_is_taken_by_one_of_two_workers() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn an_id_is_given_to_one_of_two_plans() {
     let place = Place::postgres();
     let make = |plans: &PlanStore| {
@@ -279,6 +288,7 @@ fn an_id_is_given_to_one_of_two_plans() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_purged_plan_is_not_written_by_who_read_it_before() {
     let place = Place::postgres();
     create_small(&place.plans(), "p");
@@ -289,6 +299,7 @@ fn a_purged_plan_is_not_written_by_who_read_it_before() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_subscription_that_is_ended_is_not_brought_back_by_who_acknowledges() {
     let place = Place::postgres();
     create_small(&place.plans(), "p");
@@ -307,6 +318,7 @@ fn a_subscription_that_is_ended_is_not_brought_back_by_who_acknowledges() {
 /// A transaction gets its id with its first lock, and its ticket after its last. Where the second lock is what it waited
 /// for, only the ticket tells what came first.
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn numbers_follow_the_last_lock_where_the_ids_of_transactions_do_not() {
     let place = Place::postgres();
     let plans = place.plans();

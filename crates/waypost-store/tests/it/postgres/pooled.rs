@@ -12,6 +12,7 @@ const CONNECTIONS: &str = "SELECT count(*) FROM pg_stat_activity
      WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn many_processes_share_a_few_sessions_of_a_pooler() {
     let server = PostgresServer::start().unwrap();
     let database = server.database();
@@ -52,6 +53,7 @@ fn many_processes_share_a_few_sessions_of_a_pooler() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn options_that_a_pooler_refuses_are_not_dropped_in_silence() {
     let server = PostgresServer::start().unwrap();
     let database = server.database();
@@ -62,6 +64,7 @@ fn options_that_a_pooler_refuses_are_not_dropped_in_silence() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_process_that_works_and_watches_has_one_connection_and_ends_it() {
     let server =
         PostgresServer::start_with("log_disconnections = on", waypost_testkit::postgres::Tls::Absent);

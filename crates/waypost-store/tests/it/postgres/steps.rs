@@ -22,6 +22,7 @@ fn opened_by_many(place: &Place) {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_database_of_the_first_schema_is_brought_up_to_date() {
     let place = Place::postgres();
     place.database().sql(SCHEMA_6);
@@ -54,6 +55,7 @@ fn a_database_of_the_first_schema_is_brought_up_to_date() {
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn a_database_whose_versions_were_numbered_by_the_control_row_is_brought_up_to_date() {
     let place = Place::postgres();
     place.database().sql(SCHEMA_6);
@@ -86,6 +88,7 @@ fn a_database_whose_versions_were_numbered_by_the_control_row_is_brought_up_to_d
 }
 
 #[test]
+#[ignore = "needs PostgreSQL"]
 fn who_waits_is_asked_for_in_a_few_round_trips_however_many_wait_for_others() {
     let place = Place::postgres();
     let store = PostgresStore::open(&place.location, Durability::Full).unwrap();
