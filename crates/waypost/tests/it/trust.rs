@@ -311,6 +311,7 @@ fn the_store_that_an_untrusted_todo_json_names_is_not_used() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn a_linked_worktree_uses_the_configuration_and_the_trust_of_its_main_checkout() {
     let workspace = cloned(TOUCH);
     let git = |words: &[&str]| {
