@@ -241,6 +241,7 @@ fn what_a_killed_run_left_half_made_is_in_nobodys_way() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn without_a_repository_nothing_runs_in_a_worktree() {
     let place = Place::new();
     let config = agent(&place, "touch ran", "worktree = true");
