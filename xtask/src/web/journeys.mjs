@@ -2,6 +2,7 @@
 import { access } from "./access.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
+import { inbox } from "./inbox.mjs";
 import { large } from "./large.mjs";
 import { tell } from "./stage.mjs";
 
@@ -12,5 +13,5 @@ setTimeout(() => {
   process.exit(1);
 }, ALL_MAX).unref();
 
-const well = await tell([...flow, ...hostile, ...access, ...large]);
+const well = await tell([...flow, ...inbox, ...hostile, ...access, ...large]);
 process.exit(well ? 0 : 1);

@@ -43,7 +43,7 @@ async function prepare(stage) {
 
 /** The log of the task, and the words of those around it. */
 async function nearer(page) {
-  await page.getByRole("button", { name: "Log" }).click();
+  await page.getByRole("button", { name: "Log", exact: true }).click();
   await page.getByLabel("Log of attempt 1").getByText("1 of 4 tests failed").waitFor();
   await page.getByLabel("Log of attempt 1").evaluate((log) => log.scrollIntoView());
   await page.getByRole("application").focus();
