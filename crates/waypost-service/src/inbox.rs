@@ -158,7 +158,11 @@ impl Service {
             }
         }
         inbox.items.sort_by(|a, b| {
-            (a.kind, std::cmp::Reverse(a.holds_up), a.since).cmp(&(b.kind, std::cmp::Reverse(b.holds_up), b.since))
+            (a.kind, std::cmp::Reverse(a.holds_up), a.since).cmp(&(
+                b.kind,
+                std::cmp::Reverse(b.holds_up),
+                b.since,
+            ))
         });
         inbox.total = inbox.items.len();
         inbox.items.truncate(ITEMS_MAX);
@@ -188,7 +192,8 @@ impl Service {
 /// Whether the summary of a plan leaves open that something of it waits or runs.
 fn may_wait(head: &PlanSummary) -> bool {
     let counts = &head.counts;
-    let waits = head.phase == Phase::AwaitingApproval || head.is_refused() || head.asking > 0 || counts.failed > 0;
+    let waits =
+        head.phase == Phase::AwaitingApproval || head.is_refused() || head.asking > 0 || counts.failed > 0;
     waits || head.goals <= TASKS_READ_MAX && counts.ready + counts.in_progress() > 0
 }
 
@@ -218,7 +223,9 @@ impl Inbox {
         let is_under_way = matches!(state.phase, Phase::Active | Phase::Paused);
         let refusal = state.start_refusals.first().filter(|_| state.phase == Phase::Active);
         let is_unapproved = state.approval_required && state.approval.is_none();
-        if state.phase == Phase::AwaitingApproval || state.phase == Phase::Active && (refusal.is_some() || is_unapproved) {
+        if state.phase == Phase::AwaitingApproval
+            || state.phase == Phase::Active && (refusal.is_some() || is_unapproved)
+        {
             self.items.push(InboxItem {
                 by: state.created_by.as_ref().map(ToString::to_string),
                 since: state.updated_at,

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use waypost_config::Config;
-use waypost_core::{Actor, Phase, Plan, Status, Task, Timestamp};
+use waypost_core::{Phase, Plan, Status, Task, Timestamp};
 use waypost_store::{PlanSummary, StoreError, Worker};
 use waypost_text::{StatusSign, count, excerpt};
 
@@ -109,30 +109,32 @@ impl Facts {
             has_machine_work: plan.claimable().any(|task| has_work(task) && !is_for_people(&task)),
             has_worker,
             held: counts.held,
-            stopped_by: state.stopped_by.as_ref().map(Actor::to_string),
+            stopped_by: state.stopped_by.as_ref().map(|by| by.name.clone()),
             is_rejected: !plan.rejection().is_empty(),
         }
     }
 
     /// Decides the status: the first that applies.
     fn status(&self) -> (StatusSign, String) {
-        let is_active = self.phase == Phase::Active;
-        let is_under_way = is_active || self.phase == Phase::Paused;
         let of = |number: u32, one: &str| count(number as usize, one);
         match self.phase {
             Phase::Completed => (StatusSign::Done, "completed".to_owned()),
             Phase::Cancelled => (StatusSign::Cancelled, "cancelled".to_owned()),
-            Phase::Failed if self.failed > 1 => (StatusSign::Failed, format!("{} failed", of(self.failed, "task"))),
+            Phase::Failed if self.failed > 1 => {
+                (StatusSign::Failed, format!("{} failed", of(self.failed, "task")))
+            }
             Phase::Failed => (StatusSign::Failed, "failed".to_owned()),
             Phase::Active if self.is_refused => (StatusSign::Refused, "start refused".to_owned()),
             Phase::AwaitingApproval => (StatusSign::Approval, "needs approval".to_owned()),
             Phase::Active if self.awaits_approval => (StatusSign::Approval, "needs approval".to_owned()),
-            Phase::Active | Phase::Paused if self.asking > 0 => (StatusSign::Asking, of(self.asking, "question")),
+            Phase::Active | Phase::Paused if self.asking > 0 => {
+                (StatusSign::Asking, of(self.asking, "question"))
+            }
             Phase::Active if self.for_people == 1 => (StatusSign::Person, "your task".to_owned()),
             Phase::Active if self.for_people > 1 => {
                 (StatusSign::Person, format!("{} for you", of(self.for_people, "task")))
             }
-            Phase::Active | Phase::Paused if is_under_way && self.failed > 0 => {
+            Phase::Active | Phase::Paused if self.failed > 0 => {
                 (StatusSign::Failed, format!("{} failed", of(self.failed, "task")))
             }
             Phase::Active if self.in_progress > 0 => (StatusSign::Running, "running".to_owned()),
@@ -152,7 +154,9 @@ impl Facts {
                 };
                 (StatusSign::Idle, label.to_owned())
             }
-            Phase::Active if self.held > 0 => (StatusSign::Blocked, format!("blocked: {} held", of(self.held, "task"))),
+            Phase::Active if self.held > 0 => {
+                (StatusSign::Blocked, format!("blocked: {} held", of(self.held, "task")))
+            }
             Phase::Active => (StatusSign::Blocked, "blocked".to_owned()),
             Phase::Draft if self.is_rejected => {
                 let by = self.stopped_by.as_deref().map(|by| format!(" by {by}"));
@@ -204,7 +208,11 @@ impl Service {
     }
 
     /// Returns the status of the plan with this summary. Reads the plan, unless it is too large or has ended.
-    pub fn plan_status(&self, statuses: &PlanStatuses, head: &PlanSummary) -> Result<PlanStatus, ServiceError> {
+    pub fn plan_status(
+        &self,
+        statuses: &PlanStatuses,
+        head: &PlanSummary,
+    ) -> Result<PlanStatus, ServiceError> {
         let is_over = matches!(head.phase, Phase::Completed | Phase::Cancelled);
         if is_over || head.goals > TASKS_READ_MAX {
             return Ok(statuses.of_summary(head));
@@ -257,10 +265,14 @@ impl PlanStatuses {
     fn detail(&self, plan: &Plan, sign: StatusSign, has_worker: bool) -> String {
         let state = plan.state();
         match sign {
-            StatusSign::Refused => {
-                state.start_refusals.first().map(|refusal| start_refusal_text(plan, refusal)).unwrap_or_default()
+            StatusSign::Refused => state
+                .start_refusals
+                .first()
+                .map(|refusal| start_refusal_text(plan, refusal))
+                .unwrap_or_default(),
+            StatusSign::Approval => {
+                format!("{}, version {}", count(plan.counts().total as usize, "task"), plan.version())
             }
-            StatusSign::Approval => format!("{}, version {}", count(plan.counts().total as usize, "task"), plan.version()),
             StatusSign::Asking => {
                 let question = plan.asking().find_map(|task| task.state.question());
                 question.map(|question| question.text.clone()).unwrap_or_default()
@@ -270,7 +282,8 @@ impl PlanStatuses {
                 task.map(title_of).unwrap_or_default()
             }
             StatusSign::Failed => {
-                let failed = plan.tasks().map(|(task, _)| task).find(|task| task.state.status == Status::Failed);
+                let failed =
+                    plan.tasks().map(|(task, _)| task).find(|task| task.state.status == Status::Failed);
                 failed.map_or_else(
                     || state.reason.clone(),
                     |task| match &task.state.error {
@@ -282,7 +295,11 @@ impl PlanStatuses {
             StatusSign::Running => {
                 let running = plan.counts().in_progress() as usize;
                 let names: Vec<String> = plan.in_progress().take(NAMES_MAX).map(title_of).collect();
-                let progress = plan.running().next().filter(|_| running == 1).and_then(|task| task.state.progress.as_deref());
+                let progress = plan
+                    .running()
+                    .next()
+                    .filter(|_| running == 1)
+                    .and_then(|task| task.state.progress.as_deref());
                 let progress = progress.map(|progress| format!(", {}", first_line(progress)));
                 let more = if running > names.len() { ", …" } else { "" };
                 format!("{running} running: {}{more}{}", names.join(", "), progress.unwrap_or_default())
@@ -293,7 +310,10 @@ impl PlanStatuses {
             StatusSign::Idle | StatusSign::Reported => {
                 let counts = plan.effective_counts();
                 let parts = [(counts.ready, "ready"), (counts.reported, "reported")];
-                let words = parts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}"));
+                let words = parts
+                    .iter()
+                    .filter(|(number, _)| *number > 0)
+                    .map(|(number, word)| format!("{number} {word}"));
                 words.collect::<Vec<_>>().join(", ")
             }
             StatusSign::Rejected | StatusSign::Paused | StatusSign::Cancelled => state.reason.clone(),

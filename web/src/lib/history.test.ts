@@ -7,7 +7,7 @@ const version = (version: number, command: string, actor: string) => ({ version,
 test("runs are folded between decisions, and what a person reports is a decision", () => {
   const versions = [
     version(6, "finish_task", "worker:w1"),
-    version(5, "start_task", "worker:w1"),
+    version(5, "several", "worker:w1"),
     version(4, "finish_task", "person:ada"),
     version(3, "start_task", "agent:robin"),
     version(2, "approve", "person:ada"),

@@ -20,8 +20,11 @@ const RUNS = new Set([
   "withdraw_output",
 ]);
 
-/** Whether a version is about how the plan ran. What a person reports is a decision. */
-export const isRun = (one: Version): boolean => RUNS.has(one.command) && actor(one.actor).kind !== "person";
+/** Whether a version is about how the plan ran. What a person reports is a decision. A worker writes several commands as one version. */
+export function isRun(one: Version): boolean {
+  const { kind } = actor(one.actor);
+  return kind === "worker" || (kind !== "person" && RUNS.has(one.command));
+}
 
 export type Entry = { kind: "decision"; version: Version } | { kind: "run"; versions: Version[] };
 

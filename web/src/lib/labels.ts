@@ -128,8 +128,8 @@ export function actor(text: string | null | undefined): { kind: string; name: st
   return at < 0 ? { kind: "", name: text ?? "" } : { kind: (text ?? "").slice(0, at), name: (text ?? "").slice(at + 1) };
 }
 
-/** Shortens the worker names in a text to host and process, without the start time of the process. */
-export const briefly = (text: string): string => text.replace(/([\w.-]+:\d+):[0-9a-f]+\.[0-9a-f]+/g, "$1");
+/** Shortens the names in a text: workers to host and process, without the start time of the process, and agents without their session. */
+export const briefly = (text: string): string => text.replace(/([\w.-]+:\d+):[0-9a-f]+\.[0-9a-f]+/g, "$1").replace(/^(agent:[^\s#]+)#\w+$/, "$1");
 
 /** Formats a value for people. */
 export function shown(value: unknown): string {

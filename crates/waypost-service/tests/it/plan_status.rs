@@ -105,7 +105,7 @@ fn a_task_for_a_person_comes_before_failures_and_what_runs() {
 fn paused_rejected_and_ended_plans_say_so() {
     let desk = active([task("todo", &[])]);
     desk.service.pause(&present(), &desk.plan, "until Monday", Guard::NONE).unwrap();
-    assert_eq!(shown(&desk), is("paused", "paused by person:ada", false));
+    assert_eq!(shown(&desk), is("paused", "paused by ada", false));
     assert_eq!(status(&desk).detail, "until Monday");
     desk.service.finish(&present(), &desk.plan, Phase::Cancelled, "", Guard::NONE).unwrap();
     assert_eq!(shown(&desk), is("cancelled", "cancelled", false));
@@ -115,7 +115,7 @@ fn paused_rejected_and_ended_plans_say_so() {
     desk.service.request_approval(&agent(), &desk.plan, "", Guard::NONE).unwrap();
     assert_eq!(shown(&desk), is("approval", "needs approval", true));
     desk.service.reject(&present(), &desk.plan, "tests first", Guard::NONE).unwrap();
-    assert_eq!(shown(&desk), is("rejected", "rejected by person:ada", false));
+    assert_eq!(shown(&desk), is("rejected", "rejected by ada", false));
     assert_eq!(status(&desk).detail, "tests first");
 
     let desk = active([task("todo", &[]), task("behind", &["todo"])]);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use waypost_core::{
-    Command, Draft, Outcome, Phase, PlanChanges, QuestionRequest, Refinement, StartRefusal, StartRefusalReason,
-    Timestamp,
+    Command, Draft, Outcome, Phase, PlanChanges, QuestionRequest, Refinement, StartRefusal,
+    StartRefusalReason, Timestamp,
 };
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 
