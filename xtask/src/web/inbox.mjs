@@ -87,6 +87,7 @@ const waiting = () =>
     await page.getByText("Answered “What about old orders?”: Leave them out").waitFor();
     await page.getByRole("heading", { name: "Questions" }).waitFor({ state: "detached" });
     assert.equal((await stage.api("GET", "/plans/asks/tasks/a")).state.answers[0].answer, "Leave them out");
+    await page.getByRole("complementary").getByText("Answered asks/a: Leave them out").waitFor();
     // A person's task is done with a note, a failure is retried, and the number follows.
     await page.getByRole("button", { name: "Mark done…" }).click();
     await page.getByRole("dialog").getByRole("textbox").fill("read twice");
