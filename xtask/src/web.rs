@@ -29,7 +29,7 @@ const SOURCES: [&str; 8] = [
 pub(crate) const FIRST_PAINT: [&str; 5] =
     ["index.html", "theme.js", "icon.svg", "assets/app.js", "assets/app.css"];
 /// Maximum compressed size of these files.
-pub(crate) const FIRST_PAINT_BYTES_MAX: usize = 350 * 1024;
+pub(crate) const FIRST_PAINT_BYTES_MAX: usize = 100 * 1024;
 
 /// `cargo xtask web [build|check]`.
 pub(crate) fn run(words: &[&str]) -> Result<()> {

@@ -141,8 +141,12 @@ impl<'a> Log<'a> {
             self.progress = Some(progress.trim().to_owned());
         } else if let Some(question) = question_in(said) {
             self.question = Some(question.to_owned());
-        } else if !said.is_empty() {
-            (self.last, self.last_is_ours) = (said.to_owned(), false);
+        } else {
+            // The file keeps the colours of the program; a message of failure is plain text.
+            let plain = waypost_text::terminal_text(said, false);
+            if !plain.trim().is_empty() {
+                (self.last, self.last_is_ours) = (plain.trim_end().to_owned(), false);
+            }
         }
         self.tail.push_str(line);
         if self.tail.len() > TAIL_BYTES_MAX * 2 {
@@ -210,8 +214,8 @@ mod tests {
         log.take(b"on fire\n", Secrets::NONE);
         log.say("waypost: job 1 is on node2", Secrets::NONE);
         assert_eq!(log.last, "on fire");
-        log.take(b"out\n", Secrets::NONE);
-        assert_eq!(log.last, "out");
+        log.take(b"\x1b[1;31merror\x1b[0m: out\n\x1b[0m\n", Secrets::NONE);
+        assert_eq!(log.last, "error: out", "colours are no part of a message");
         let _gone = fs::remove_dir_all(folder);
     }
 

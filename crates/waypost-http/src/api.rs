@@ -13,6 +13,7 @@ mod events;
 mod extract;
 mod graph;
 mod history;
+mod inbox;
 mod log;
 mod me;
 mod next;

@@ -23,9 +23,11 @@ mod gate;
 mod gate_search;
 mod hint;
 mod human_answer;
+mod inbox;
 mod last_approval;
 mod lifecycle;
 mod own_record;
+mod plan_status;
 mod preview;
 mod record;
 mod report;
@@ -60,7 +62,9 @@ pub use false_done::find_failure_phrase;
 pub use gate::{HumanTask, external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 pub use hint::{Hint, PersonAct, PersonVerb};
 pub use human_answer::is_for_people;
+pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
+pub use plan_status::{PlanStatus, PlanStatuses};
 pub use preview::{
     GroupRole, Preview, PreviewGroup, PreviewTask, Seen, plan_preview, preview_digest, short_digest,
 };

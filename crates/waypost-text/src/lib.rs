@@ -9,6 +9,7 @@ mod parse_error;
 mod quantity;
 mod quote;
 mod sanitize;
+mod sgr;
 mod status;
 mod truncate;
 
@@ -19,6 +20,7 @@ pub use quote::{fence, quote, quote_unless_word};
 pub use sanitize::{
     REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, reveal_lines, sanitize, sanitize_line,
 };
+pub use sgr::{Hue, SgrReader, StyledText, TextStyle, terminal_text};
 pub use status::{Role, StatusSign, typescript};
 pub use truncate::{
     ELLIPSIS, excerpt, excerpt_bytes, head_bytes, tail_bytes, truncate, truncate_bytes, width,

@@ -30,6 +30,8 @@ pub enum StatusSign {
     Idle,
     /// A plan that a person paused.
     Paused,
+    /// A plan that a person rejected.
+    Rejected,
     /// A plan that is being written.
     Draft,
     /// Ended with success.
@@ -103,6 +105,7 @@ impl StatusSign {
             Self::Blocked => row("blocked", "◌", ".", "blocked", Role::Blocked),
             Self::Idle => row("idle", "…", "~", "idle", Role::Blocked),
             Self::Paused => row("paused", "‖", "=", "paused", Role::Stopped),
+            Self::Rejected => row("rejected", "←", "<", "rejected", Role::Stopped),
             Self::Draft => row("draft", "✎", "-", "draft", Role::Blocked),
             Self::Done => row("done", "✓", "+", "done", Role::Done),
             Self::Skipped => row("skipped", "⊘", "/", "skipped", Role::Skipped),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use waypost_text::{escape_json, sanitize, sanitize_line, truncate};
+use waypost_text::{escape_json, sanitize, sanitize_line, terminal_text, truncate};
 
 use crate::error::{Failure, Outcome};
 use crate::style::Look;
@@ -72,6 +72,15 @@ impl Output {
     pub(crate) fn text(&mut self, text: &str) {
         if io::stdout().is_terminal() {
             self.data.push_str(&without_control_sequences(text));
+        } else {
+            self.data.push_str(text);
+        }
+    }
+
+    /// Adds the output of a program. On a terminal its colours stay, and every other control sequence is removed.
+    pub(crate) fn program_output(&mut self, text: &str) {
+        if io::stdout().is_terminal() {
+            self.data.push_str(&terminal_text(text, self.color));
         } else {
             self.data.push_str(text);
         }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { BOX, boxAt, Neighbours, PICTURE_PIXELS_MAX, PICTURE_SIDE_MAX, pictureScale, step } from "./graphCanvas";
+import { BOX, boxAt, isWhole, mapFrame, Neighbours, PICTURE_PIXELS_MAX, PICTURE_SIDE_MAX, pictureScale, step } from "./graphCanvas";
 import type { Graph } from "./types";
 
 /** Two tasks in a row above one that depends on both. */
@@ -46,4 +46,14 @@ test("a picture of the whole plan is as large as it can be and no larger", () =>
     expect(wide * high).toBeLessThanOrEqual(PICTURE_PIXELS_MAX + 1);
     expect(Math.max(wide / PICTURE_SIDE_MAX, high / PICTURE_SIDE_MAX, (wide * high) / PICTURE_PIXELS_MAX)).toBeGreaterThan(0.99);
   }
+});
+
+test("the overview shows the plan in its middle, and is not needed while all of it is on screen", () => {
+  const { scale, left, top } = mapFrame(graph, { width: 180, height: 120 });
+  expect(left).toBeCloseTo(6);
+  expect(top).toBeCloseTo((120 - 176 * scale) / 2);
+  const screen = { width: 600, height: 300 };
+  expect(isWhole(graph, { x: -20, y: -20, scale: 1 }, screen)).toBe(true);
+  expect(isWhole(graph, { x: 20, y: -20, scale: 1 }, screen)).toBe(false);
+  expect(isWhole(graph, { x: -20, y: -20, scale: 2 }, screen)).toBe(false);
 });

@@ -305,21 +305,33 @@ export function boxAt(graph: Graph, x: number, y: number): number | null {
 export function drawMap(context: CanvasRenderingContext2D, scene: Scene, size: Size): void {
   const { graph, colours, camera, screen } = scene;
   context.clearRect(0, 0, size.width, size.height);
-  const scale = mapScale(graph, size);
   if (!graph.x || !graph.y) return;
+  const { scale, left, top } = mapFrame(graph, size);
   for (let place = 0; place < graph.ids.length; place++) {
     context.fillStyle = colours.own[scene.standing[place] ?? "blocked"].line;
-    context.fillRect((graph.x[place] ?? 0) * scale, (graph.y[place] ?? 0) * scale, Math.max(1.5, BOX.width * scale), Math.max(1.5, BOX.height * scale));
+    context.fillRect(left + (graph.x[place] ?? 0) * scale, top + (graph.y[place] ?? 0) * scale, Math.max(1.5, BOX.width * scale), Math.max(1.5, BOX.height * scale));
   }
+  // What is beyond the plan is not on the map: the frame ends at its border.
+  const within = (value: number, most: number): number => Math.min(most - 1, Math.max(1, value));
+  const [x1, y1] = [within(left + camera.x * scale, size.width), within(top + camera.y * scale, size.height)];
+  const x2 = within(left + (camera.x + screen.width / camera.scale) * scale, size.width);
+  const y2 = within(top + (camera.y + screen.height / camera.scale) * scale, size.height);
   context.strokeStyle = colours.accent;
   context.lineWidth = 2;
-  context.strokeRect(camera.x * scale, camera.y * scale, (screen.width / camera.scale) * scale, (screen.height / camera.scale) * scale);
+  context.strokeRect(x1, y1, x2 - x1, y2 - y1);
 }
 
-/** Returns the pixels per plan unit in the overview. */
-export function mapScale(graph: Graph, size: Size): number {
-  return Math.min(size.width / Math.max(1, graph.width ?? 1), size.height / Math.max(1, graph.height ?? 1));
+/** Returns the pixels per plan unit in the overview, and where the plan begins in its middle. */
+export function mapFrame(graph: Graph, size: Size): { scale: number; left: number; top: number } {
+  const [width, height] = [Math.max(1, graph.width ?? 1), Math.max(1, graph.height ?? 1)];
+  const air = 6;
+  const scale = Math.min((size.width - 2 * air) / width, (size.height - 2 * air) / height);
+  return { scale, left: (size.width - width * scale) / 2, top: (size.height - height * scale) / 2 };
 }
+
+/** Whether the whole plan is on screen, so that nobody needs the overview. */
+export const isWhole = (graph: Graph, camera: Camera, screen: Size): boolean =>
+  camera.x <= 0 && camera.y <= 0 && camera.x + screen.width / camera.scale >= (graph.width ?? 0) && camera.y + screen.height / camera.scale >= (graph.height ?? 0);
 
 /** Returns the task that an arrow key selects: up and down along the edges, left and right in the same row. */
 export function step(graph: Graph, neighbours: Neighbours, from: number, key: string): number | null {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { STATUS_SIGNS } from "./statusSigns";
-import { phaseSign, SIGN, STANDINGS } from "./labels";
+import { doneOfAll, PLAN_GROUPS, progress, SIGN, STANDINGS } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 
@@ -9,11 +9,13 @@ test("signs come from the table of all front ends", () => {
   for (const standing of STANDINGS) expect(SIGN[standing]).toBe(STATUS_SIGNS[standing].glyph);
 });
 
-test("an active plan is shown as running only while a task is queued or runs", () => {
-  expect(phaseSign("active", { ...NONE, running: 1, ready: 2 })).toBe(STATUS_SIGNS.running.glyph);
-  expect(phaseSign("active", { ...NONE, queued: 1 })).toBe(STATUS_SIGNS.running.glyph);
-  expect(phaseSign("active", { ...NONE, ready: 2 })).toBe(STATUS_SIGNS.idle.glyph);
-  expect(phaseSign("active", { ...NONE, blocked: 1 })).toBe(STATUS_SIGNS.blocked.glyph);
-  expect(phaseSign("awaiting_approval", NONE)).toBe(STATUS_SIGNS.approval.glyph);
-  expect(phaseSign("completed", NONE)).toBe(STATUS_SIGNS.done.glyph);
+test("what failed or was skipped is not done", () => {
+  const counts = { ...NONE, total: 4, done: 1, failed: 1, skipped: 2 };
+  expect(progress(counts)).toBe(0.25);
+  expect(doneOfAll(counts)).toBe("1 of 4 done");
+});
+
+test("every status of a plan belongs to one group of the list", () => {
+  const grouped = PLAN_GROUPS.flatMap((group) => group.statuses);
+  expect([...grouped].sort()).toEqual(Object.keys(STATUS_SIGNS).sort());
 });

@@ -49,26 +49,20 @@ export const PHASE_WORD: Record<Phase, string> = {
   cancelled: "cancelled",
 };
 
-const PHASE_SIGN: Record<Exclude<Phase, "active">, StatusSign> = {
-  draft: "draft",
-  awaiting_approval: "approval",
-  paused: "paused",
-  completed: "done",
-  failed: "failed",
-  cancelled: "cancelled",
-};
+/** Returns the share of the tasks that are done, from 0 to 1. Failed, skipped and cancelled tasks are not done. */
+export const progress = (counts: Counts): number => (counts.total === 0 ? 0 : counts.done / counts.total);
 
-/** Returns the sign of a plan. An active plan is shown as running only while a task is queued or running. */
-export function phaseSign(phase: Phase, counts: Counts): string {
-  const active = counts.running + counts.queued > 0 ? "running" : counts.ready + (counts.reported ?? 0) > 0 ? "idle" : "blocked";
-  return STATUS_SIGNS[phase === "active" ? active : PHASE_SIGN[phase]].glyph;
-}
+/** `31 of 62 done`. */
+export const doneOfAll = (counts: Counts): string => (counts.total === 0 ? "no tasks" : `${count(counts.done)} of ${count(counts.total)} done`);
 
-/** Returns the finished share of a plan, from 0 to 1. Failed, skipped and cancelled tasks count. */
-export function progress(counts: Counts): number {
-  const over = counts.done + counts.failed + counts.skipped + counts.cancelled;
-  return counts.total === 0 ? 0 : over / counts.total;
-}
+/** The groups of a list of plans, in their order, with the statuses that belong to them. */
+export const PLAN_GROUPS: { name: string; statuses: StatusSign[] }[] = [
+  { name: "Needs you", statuses: ["refused", "approval", "asking", "person", "failed"] },
+  { name: "Running", statuses: ["running", "reported"] },
+  { name: "Waiting", statuses: ["paused", "idle", "blocked", "ready", "queued", "held"] },
+  { name: "Drafts", statuses: ["rejected", "draft"] },
+  { name: "Ended", statuses: ["done", "skipped", "cancelled"] },
+];
 
 /** Formats a whole number for people. */
 export const count = (value: number): string => value.toLocaleString("en");
@@ -112,6 +106,19 @@ export function span(milliseconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** Formats how long something has lasted, with one unit: `12 min`. */
+export function lasting(at: string | null | undefined, now: number): string {
+  if (!at) return "";
+  const seconds = Math.max(0, now - Date.parse(at)) / 1000;
+  if (seconds < 60) return "under a minute";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  return several(Math.floor(seconds / 86_400), "day");
+}
+
+/** Formats the time of day. */
+export const clock = (at: string | null | undefined): string => (at ? new Date(at).toLocaleTimeString("en-GB") : "");
+
 /** Formats the exact time, for tooltips of relative times. */
 export const exact = (at: string | null | undefined): string => (at ? new Date(at).toLocaleString() : "");
 
@@ -121,8 +128,8 @@ export function actor(text: string | null | undefined): { kind: string; name: st
   return at < 0 ? { kind: "", name: text ?? "" } : { kind: (text ?? "").slice(0, at), name: (text ?? "").slice(at + 1) };
 }
 
-/** Shortens the worker names in a text to host and process, without the start time of the process. */
-export const briefly = (text: string): string => text.replace(/([\w.-]+:\d+):[0-9a-f]+\.[0-9a-f]+/g, "$1");
+/** Shortens the names in a text: workers to host and process, without the start time of the process, and agents without their session. */
+export const briefly = (text: string): string => text.replace(/([\w.-]+:\d+):[0-9a-f]+\.[0-9a-f]+/g, "$1").replace(/^(agent:[^\s#]+)#\w+$/, "$1");
 
 /** Formats a value for people. */
 export function shown(value: unknown): string {

@@ -1,11 +1,13 @@
 // The current route. Every view has an address of its own.
 
 export const TABS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"] as const;
-export type Tab = (typeof TABS)[number];
+/** The log of a task is a view of the plan that has no tab of its own. */
+export type Tab = (typeof TABS)[number] | "log";
 
 export type Route =
   | { name: "plans" }
   | { name: "plan"; id: string; tab: Tab; task: string | null }
+  | { name: "inbox" }
   | { name: "events" }
   | { name: "workers" }
   | { name: "unknown"; path: string };
@@ -16,11 +18,11 @@ export function routeOf(path: string): Route {
   const [first, id, tab, task] = parts;
   if (first === undefined || (first === "plans" && id === undefined)) return { name: "plans" };
   if (first === "plans" && id !== undefined) {
-    const known = TABS.find((name) => name === tab);
+    const known = tab === "log" && task !== undefined ? tab : TABS.find((name) => name === tab);
     if (tab !== undefined && known === undefined) return { name: "unknown", path };
     return { name: "plan", id, tab: known ?? "graph", task: task ?? null };
   }
-  if (first === "events" || first === "workers") return { name: first };
+  if (first === "inbox" || first === "events" || first === "workers") return { name: first };
   return { name: "unknown", path };
 }
 

@@ -14,6 +14,7 @@ export const STATUS_SIGNS = {
   blocked: { glyph: "◌", ascii: ".", word: "blocked", role: "blocked" },
   idle: { glyph: "…", ascii: "~", word: "idle", role: "blocked" },
   paused: { glyph: "‖", ascii: "=", word: "paused", role: "stopped" },
+  rejected: { glyph: "←", ascii: "<", word: "rejected", role: "stopped" },
   draft: { glyph: "✎", ascii: "-", word: "draft", role: "blocked" },
   done: { glyph: "✓", ascii: "+", word: "done", role: "done" },
   skipped: { glyph: "⊘", ascii: "/", word: "skipped", role: "skipped" },

@@ -2,7 +2,7 @@
 
 type Theme = "system" | "light" | "dark";
 
-const SIGNS: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
+const ICONS = { system: "system", light: "sun", dark: "moon" } as const;
 const ORDER: Theme[] = ["system", "light", "dark"];
 
 const root = document.documentElement;
@@ -21,8 +21,8 @@ class Themes {
     new MutationObserver(() => this.turn++).observe(root, { attributeFilter: ["data-theme"] });
   }
 
-  get sign(): string {
-    return SIGNS[this.chosen];
+  get icon(): "system" | "sun" | "moon" {
+    return ICONS[this.chosen];
   }
 
   next(): void {

@@ -1,5 +1,7 @@
 // The types of the API. The names are those of docs/api.md.
 
+import type { StatusSign } from "./statusSigns";
+
 export type Phase = "draft" | "awaiting_approval" | "active" | "paused" | "completed" | "failed" | "cancelled";
 
 /** The effective status of a task: its stored status, refined by the graph. */
@@ -32,6 +34,14 @@ export interface Counts {
   cancelled: number;
 }
 
+/** The state of a plan for people: what needs somebody most. The server decides it. */
+export interface PlanState {
+  name: StatusSign;
+  label: string;
+  detail: string;
+  needs_you: boolean;
+}
+
 export interface Head {
   id: string;
   version: number;
@@ -47,6 +57,7 @@ export interface Head {
   awaits_approval: boolean;
   counts: Counts;
   urgency: number;
+  state: PlanState;
   /** Tasks that wait for a person's answer; absent if there are none. */
   asking?: number;
 }
@@ -132,6 +143,44 @@ export interface Group {
   counts: Counts;
   /** The index among the parts of a level that has too many tasks to be drawn. */
   part?: number;
+}
+
+/** One thing that waits for a person. */
+export interface InboxItem {
+  kind: "approval" | "question" | "task" | "failure";
+  plan: string;
+  plan_title: string;
+  version: number;
+  tasks?: string[];
+  tasks_total: number;
+  text: string;
+  choices?: string[];
+  by?: string;
+  since?: string;
+  /** The number of tasks that cannot continue before it is settled. */
+  holds_up: number;
+  error?: string;
+  attempt?: number;
+  commands?: { total: number; groups: number; warnings: string[] };
+}
+
+export interface RunningNow {
+  plan: string;
+  plan_title: string;
+  task: string;
+  text: string;
+  worker?: string;
+  since?: string;
+  progress?: string;
+}
+
+/** Everything that waits for a person, and what runs now. */
+export interface Inbox {
+  items: InboxItem[];
+  total: number;
+  running: RunningNow[];
+  running_total: number;
+  more: boolean;
 }
 
 export interface Attempt {

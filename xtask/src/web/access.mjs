@@ -45,7 +45,7 @@ const judged = () =>
   play("access", "", async (stage, browser) => {
     await prepare(stage);
     const page = await browser.signIn(stage);
-    const paths = ["/", "/events", "/workers", "/nowhere", "/plans/nothing", ...VIEWS.map((name) => `/plans/release/${name}/build`), "/plans/waits/approval"];
+    const paths = ["/", "/inbox", "/events", "/workers", "/nowhere", "/plans/nothing", ...VIEWS.map((name) => `/plans/release/${name}/build`), "/plans/release/list/nothing", "/plans/release/log/build", "/plans/waits/approval"];
     const found = [];
     const look = async (where) => {
       // Not as a script of the page: its policy allows none that comes from elsewhere.
@@ -87,7 +87,7 @@ const narrow = () =>
     const wider = [];
     for (const [width, height] of [[360, 640], [3840, 2160]]) {
       await page.setViewportSize({ width, height });
-      for (const path of ["/", "/events", "/workers", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build"]) {
+      for (const path of ["/", "/inbox", "/events", "/workers", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build", "/plans/release/log/build"]) {
         await page.goto(stage.site + path);
         await ready(page);
         const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.getElementById("main").scrollWidth));

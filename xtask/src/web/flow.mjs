@@ -37,7 +37,9 @@ const journey = () =>
     stage.write("steps.sh", STEPS);
     stage.work();
     const page = await browser.signIn(stage);
-    await page.getByText("No plans yet.").waitFor();
+    // An empty store says how to begin.
+    await page.getByRole("heading", { name: "No plans yet" }).waitFor();
+    for (const name of ["Load the demo", "Copy the command", "New plan"]) await page.getByRole("button", { name }).waitFor();
 
     const agent = await stage.agent("planner");
     const { plan } = await agent.call("plan_create", { title: "Nightly packages", goal: "Fresh packages", tasks: TASKS });
@@ -45,9 +47,9 @@ const journey = () =>
     assert.equal(asked.phase, "awaiting_approval");
 
     // The list hears of it, without being loaded again.
-    await page.getByText("1 plan waits for your approval.").waitFor();
+    await page.getByText("1 thing waits for you in the inbox").waitFor();
     await page.getByRole("link", { name: "Nightly packages" }).click();
-    await page.getByRole("button", { name: "Decide…" }).click();
+    await page.getByRole("link", { name: "Review & approve" }).click();
     const commands = page.getByRole("table", { name: "Tasks that run sh steps.sh" });
     await commands.getByText("mirror").first().waitFor();
     assert.equal(await commands.getByRole("row").count(), 1 + TASKS.length);
@@ -61,17 +63,17 @@ const journey = () =>
     assert.equal(await approve.isDisabled(), true);
     await page.getByRole("button", { name: /^Review version/ }).click();
     await page.getByText("quickly").first().waitFor();
-    await page.getByLabel("A word with it (optional)").fill("go ahead");
+    await page.getByLabel("Note (optional)").fill("go ahead");
     await page.getByText(/✓ seen|by their pattern/).last().scrollIntoViewIfNeeded();
     await page.getByText("✓ seen").last().waitFor();
     await approve.click();
 
-    await view(page, "List").click();
+    await view(page, "Tasks").click();
     await row(page, "Fetch the sources", "running").waitFor();
     await row(page, "Build the packages", "blocked").waitFor();
     // The log of a task that runs comes as it is written.
     await row(page, "Fetch the sources", "running").click();
-    await page.getByRole("button", { name: /log/i }).first().click();
+    await page.getByRole("button", { name: "Log", exact: true }).first().click();
     await page.getByLabel("Log of attempt 1").getByText("step fetch begins").waitFor();
     stage.write("fetch.go", "");
     await row(page, "Fetch the sources", "done").waitFor();
@@ -94,7 +96,7 @@ const journey = () =>
     const attempts = page.getByRole("row").filter({ hasText: "Publish the packages" });
     await attempts.getByText("attempt 1, failed").waitFor();
     await attempts.getByText("attempt 2, done").waitFor();
-    await view(page, "Events").click();
+    await view(page, "Activity").click();
     await page.getByRole("cell", { name: "plan approved" }).waitFor();
     assert.deepEqual(browser.complaints, []);
   });
@@ -115,13 +117,13 @@ const conflict = () =>
     // The other tab hears of it, and keeps what was typed.
     await two.getByText("Saving tells you what changed").waitFor();
     await two.getByRole("button", { name: "Save" }).click();
-    const dialog = two.getByRole("dialog", { name: "Somebody else wrote meanwhile" });
+    const dialog = two.getByRole("dialog", { name: "This plan changed while you were editing" });
     await dialog.getByText("the goal of the first").waitFor();
     await dialog.getByText("the goal of the second").waitFor();
-    await dialog.getByRole("button", { name: "Go back and look" }).click();
+    await dialog.getByRole("button", { name: "Review their change" }).click();
     assert.equal(await two.getByLabel("Goal").inputValue(), "the goal of the second");
     await two.getByRole("button", { name: "Save" }).click();
-    await dialog.getByRole("button", { name: "Write mine on top of it" }).click();
+    await dialog.getByRole("button", { name: "Overwrite with mine" }).click();
     await two.getByRole("button", { name: "Edit", exact: true }).waitFor();
     await one.getByText("the goal of the second").waitFor();
     assert.equal((await stage.api("GET", "/plans/words")).goal, "the goal of the second");
@@ -141,7 +143,7 @@ const formAndOthers = () =>
     await page.getByRole("heading", { level: 1, name: "Form, as another has it", includeHidden: true }).waitFor();
     assert.equal(await form.getByLabel("Description").inputValue(), "A, as typed here");
     await form.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("button", { name: "Write mine on top of it" }).click();
+    await page.getByRole("button", { name: "Overwrite with mine" }).click();
     await form.waitFor({ state: "detached" });
     await page.getByRole("complementary").getByText("A, as typed here").waitFor();
     await until("the focus is where the form was opened", () => opener.evaluate((element) => element === document.activeElement));
@@ -163,9 +165,9 @@ const reconnect = () =>
     const other = await browser.signIn(stage);
     await page.getByRole("status").getByText("live", { exact: true }).waitFor();
     assert.equal(await page.getByLabel("Goal").inputValue(), "typed before the server went away");
-    await page.getByText("50 % of 2 tasks").waitFor();
+    await page.getByText("1 of 2 done").waitFor();
     await stage.run("person:ada", "done", "long", "b");
-    await page.getByText("100 % of 2 tasks").waitFor();
+    await page.getByText("2 of 2 done").waitFor();
     await other.close();
   });
 
@@ -303,17 +305,14 @@ const panel = () =>
     await agent.call("task_report", { plan: "panel", task: "asked", status: "question", text: "How many?", choices: ["one", "two"] });
 
     const page = await browser.signIn(stage);
-    await page.getByText("1 plan asks you something.").waitFor();
+    await page.getByRole("row", { name: /1 question/ }).waitFor();
     await page.goto(`${stage.site}/plans/panel/list/counted`);
     const side = page.getByRole("complementary");
     for (const words of ["All is counted", "count lines", "size.txt", "Small enough", "1,234", "steps passed", "looked closely", "sha256:"]) {
       await side.getByText(words).first().waitFor();
     }
     await page.goto(`${stage.site}/plans/panel/list/asked`);
-    await side.getByRole("button", { name: "Answer" }).click();
-    const dialog = page.getByRole("dialog", { name: "Answer" });
-    await dialog.getByRole("button", { name: "two" }).click();
-    await dialog.getByRole("button", { name: "Answer" }).click();
+    await side.getByRole("button", { name: "two", exact: true }).click();
     await side.getByText("How many? → two").waitFor();
     await side.getByText("asked", { exact: true }).first().waitFor();
 

@@ -121,7 +121,10 @@ const injection = () =>
       await harmless(page, path);
     };
     await visit("/", "title<img");
+    await visit("/inbox", "question<img");
+    for (const words of ["error<img", short("choice")]) await page.getByText(words).first().waitFor();
     await visit("/events", "error<img");
+    await visit(`/plans/${plan}/log/runs`, "log<img");
     await visit("/workers", "intruder");
     for (const words of [short("worker"), short("queue"), short("executor"), short("holder"), another]) {
       await page.getByText(words).first().waitFor();
@@ -142,7 +145,7 @@ const injection = () =>
       await visit(`/plans/${plan}/list/${encodeURIComponent(task)}`, `description of`);
       const panel = page.getByRole("complementary");
       await panel.getByText(words).first().waitFor();
-      for (const log of await panel.getByRole("button", { name: "Log" }).all()) await log.click();
+      for (const log of await panel.getByRole("button", { name: "Log", exact: true }).all()) await log.click();
       if (task === "checked") for (const said of ["log<img", "reasoning<img", "summary<img", "decision<img"]) await panel.getByText(said).first().waitFor();
       if (task === "runs") await panel.getByText("log<img").first().waitFor();
       await panel.getByRole("button", { name: "Edit" }).click();

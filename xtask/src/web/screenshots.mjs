@@ -11,7 +11,7 @@ const STEPS = `
 job=$(cat)
 if [ "$WAYPOST_TASK" = test-p07 ]; then
   for test in opens reads writes; do echo "test p07::$test ... ok" >&2; done
-  echo "test p07::closes ... FAILED" >&2
+  echo "$(printf 'test p07::closes ... \\033[1;31mFAILED\\033[0m')" >&2
   echo "  left: 3 handles are open" >&2
   echo "  right: none" >&2
   echo "1 of 4 tests failed" >&2
@@ -43,7 +43,7 @@ async function prepare(stage) {
 
 /** The log of the task, and the words of those around it. */
 async function nearer(page) {
-  await page.getByRole("button", { name: "Log" }).click();
+  await page.getByRole("button", { name: "Log", exact: true }).click();
   await page.getByLabel("Log of attempt 1").getByText("1 of 4 tests failed").waitFor();
   await page.getByLabel("Log of attempt 1").evaluate((log) => log.scrollIntoView());
   await page.getByRole("application").focus();
@@ -51,13 +51,21 @@ async function nearer(page) {
   await page.evaluate(() => document.activeElement.blur());
 }
 
+/** The log has opened at its error. */
+const atError = (page) => page.getByRole("region", { name: "Log of attempt 1" }).getByText("1 of 4 tests failed").waitFor();
+
+/** Two versions stand side by side. */
+const beside = (page) => page.getByRole("table", { name: /beside/ }).waitFor();
+
 const VIEWS = [
+  ["inbox", "/inbox"],
   ["plans", "/"],
   ["graph", "/plans/release-2/graph"],
   ["task", "/plans/release-2/graph/test-p07", nearer],
+  ["log", "/plans/release-2/log/test-p07", atError],
   ["timeline", "/plans/release-2/timeline"],
   ["approval", "/plans/fanout/approval"],
-  ["history", "/plans/release-2/history"],
+  ["history", "/plans/release-2/history?from=1&to=2", beside],
 ];
 
 const configuration = readFileSync(join(root, "examples/config.toml"), "utf8").replace('"workers/', '"../examples/workers/').replace("examples/workers/release.sh", "steps.sh");

@@ -199,6 +199,8 @@ fn shapes() -> Value {
     let head_fields = json!({
         "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
         "queue": text, "counts": { "$ref": "#/components/schemas/Counts" }, "asking": number, "goals": number, "atomic": number,
+        "state": object(&["name", "label", "detail", "needs_you"], json!({
+            "name": text, "label": text, "detail": text, "needs_you": { "type": "boolean" } })),
     });
     let me = json!({
         "actor": text, "role": text, "version": text, "store": text, "worker": { "type": "boolean" },
@@ -249,6 +251,13 @@ fn shapes() -> Value {
         "EventPage": object(&["events", "cursor", "more"], json!({ "events": { "type": "array" }, "cursor": text })),
         "Workers": list("workers", &object(&["name", "state", "running"], json!({ "name": text }))),
         "Agents": list("agents", &object(&["name", "plans", "running"], json!({ "name": text }))),
+        "Inbox": object(&["items", "total", "running", "running_total", "more"], json!({
+            "items": { "type": "array", "items": object(&["kind", "plan", "plan_title", "version", "text"], json!({
+                "kind": text, "plan": text, "plan_title": text, "version": number, "text": text, "error": text,
+                "tasks": { "type": "array", "items": text }, "tasks_total": number, "holds_up": number,
+                "choices": { "type": "array", "items": text } })) },
+            "total": number, "running": { "type": "array" }, "running_total": number,
+            "more": { "type": "boolean" } })),
         "Queues": list("queues", &object(&["name", "concurrency"], json!({ "name": text, "concurrency": number }))),
         "Executors": list("executors", &object(&["name", "kind"], json!({ "name": text, "kind": text }))),
     })

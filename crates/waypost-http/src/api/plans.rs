@@ -11,6 +11,7 @@ use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, cri
 use waypost_formats::{Dialect, Reading};
 use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
+use waypost_text::StatusSign;
 
 use super::extract::{
     Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size, parameter,
@@ -23,6 +24,8 @@ pub(super) const TEXT_NAME: &str = "the text";
 /// Plans on a page: default and maximum.
 const PLANS_DEFAULT: usize = 50;
 const PLANS_MAX: usize = 500;
+/// Maximum number of plans that are searched for those that need a person.
+const PLANS_SEARCHED_MAX: usize = 2_000;
 /// Maximum number of questions and of running tasks listed with a plan.
 const NAMES_MAX: usize = 500;
 /// Maximum number of failed tasks listed with a plan.
@@ -43,6 +46,9 @@ pub(crate) struct PlanQuery {
     sort: Option<String>,
     limit: Option<usize>,
     after: Option<String>,
+    /// Only plans that need a person.
+    #[serde(default)]
+    needs_you: bool,
 }
 
 impl PlanQuery {
@@ -77,8 +83,40 @@ pub(super) fn unknown_word<const N: usize>(name: &str, word: &str, known: [&str;
 
 /// `GET /plans`
 pub(crate) fn list(api: &Api, Parameters(listing): Parameters<PlanQuery>) -> Reply {
-    let page = api.plans().heads(&listing.query()?)?;
-    Ok(Versioned::of(page.to_json("plans")))
+    let needs_you = listing.needs_you;
+    let query = listing.query()?;
+    if needs_you {
+        return needing_you(api, query);
+    }
+    let page = api.plans().heads(&query)?;
+    let mut value = page.to_json("plans");
+    value["plans"] = json!(api.service.summaries_with_status(&page.items)?);
+    Ok(Versioned::of(value))
+}
+
+/// Returns the plans that need a person, at most `limit`. The store does not know which do, so they are searched for.
+fn needing_you(api: &Api, query: Query) -> Reply {
+    let limit = query.limit;
+    let mut query = Query { sort: Sort::Attention, limit: PLANS_MAX, ..query };
+    let (mut plans, mut read, mut warnings) = (Vec::new(), 0, Vec::new());
+    let more = loop {
+        let page = api.plans().heads(&query)?;
+        read += page.items.len();
+        warnings.extend(page.warnings);
+        let found = api.service.summaries_with_status(&page.items)?;
+        plans.extend(found.into_iter().filter(|plan| plan["state"]["needs_you"] == true));
+        match page.next {
+            Some(next) if plans.len() < limit && read < PLANS_SEARCHED_MAX => query.after = Some(next),
+            next => break next.is_some(),
+        }
+    };
+    let total = plans.len();
+    plans.truncate(limit);
+    let mut value = json!({ "plans": plans, "total": total, "next": null, "more": more });
+    if !warnings.is_empty() {
+        value["warnings"] = json!(warnings);
+    }
+    Ok(Versioned::of(value))
 }
 
 /// A plan to create.
@@ -184,11 +222,17 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
+    let statuses = api.service.plan_statuses()?;
     let (value, version, may_change, warnings) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
-        (whole(plan), plan.version(), has_progress || !warnings.is_empty(), warnings.to_vec())
+        let status = statuses.of_plan(plan);
+        let waits_for_worker = matches!(status.sign, StatusSign::Idle | StatusSign::Reported);
+        let mut value = whole(plan);
+        value.insert("state".to_owned(), json!(status));
+        let may_change = has_progress || waits_for_worker || !warnings.is_empty();
+        (value, plan.version(), may_change, warnings.to_vec())
     })?;
-    // Progress and damage change without creating a version.
+    // Progress, workers and damage change without creating a version.
     if !may_change && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());

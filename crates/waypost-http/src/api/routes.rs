@@ -14,7 +14,7 @@ use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, docu
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking, run_large};
 use super::{
-    actions, approval, edits, events, graph, history, log, me, next, plans, tasks, validate, workers,
+    actions, approval, edits, events, graph, history, inbox, log, me, next, plans, tasks, validate, workers,
 };
 
 use crate::load_limits::RequestPermit;
@@ -98,6 +98,7 @@ fn of_server(routes: Routes) -> Routes {
         .add(get("/me", "Get the caller and the server", "Me"), me::me)
         .blocking(get("/next", "List ready tasks", "TaskPage").query::<next::OfferQuery>(), next::list)
         .blocking(claim.body::<next::ClaimBody>(), next::take)
+        .blocking(get("/inbox", "List everything that waits for a person", "Inbox"), inbox::inbox)
         .blocking(get("/workers", "List workers and what they run", "Workers"), workers::workers)
         .blocking(get("/agents", "List agents and what they work on", "Agents"), workers::agents)
         .blocking(get("/queues", "List configured queues", "Queues"), workers::queues)

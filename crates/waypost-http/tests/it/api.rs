@@ -885,3 +885,34 @@ fn a_plan_that_a_worker_refuses_says_why_and_what_to_do() {
         assert_eq!(refused["hint"], json!(hint));
     }
 }
+
+#[test]
+fn a_plan_says_what_needs_somebody_most_and_the_inbox_lists_it() {
+    let desk = Desk::new();
+    let tasks = json!([
+        { "id": "a", "description": "Fetch" },
+        { "id": "b", "description": "Build", "depends_on": ["a"] },
+    ]);
+    desk.post("/plans", &json!({ "id": "p", "plan": { "title": "P", "tasks": tasks } })).ok();
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    let states =
+        || [desk.get("/plans").ok()["plans"][0]["state"].clone(), desk.get("/plans/p").ok()["state"].clone()];
+    for state in states() {
+        assert_eq!((&state["name"], &state["label"]), (&json!("idle"), &json!("idle: waits for an agent")));
+        assert_eq!(state["needs_you"], false);
+    }
+    assert_eq!(desk.get("/plans?needs_you=true").ok()["total"], 0);
+    desk.post("/plans/p/tasks/a/actions/fail", &json!({ "error": "no disk" })).ok();
+    let failed =
+        json!({ "name": "failed", "label": "failed", "detail": "Fetch: no disk", "needs_you": true });
+    assert_eq!(states(), [failed.clone(), failed]);
+    assert_eq!(desk.get("/plans?needs_you=true").ok()["plans"][0]["id"], "p");
+    let inbox = desk.get("/inbox").ok();
+    assert_eq!(inbox["total"], 1);
+    let item = &inbox["items"][0];
+    assert_eq!(
+        (&item["kind"], &item["plan"], &item["tasks"]),
+        (&json!("failure"), &json!("p"), &json!(["a"]))
+    );
+    assert_eq!((&item["error"], &item["holds_up"]), (&json!("no disk"), &json!(1)));
+}

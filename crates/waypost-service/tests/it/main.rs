@@ -6,5 +6,6 @@ mod approval;
 mod gates;
 mod gates_across_plans;
 mod lifecycle;
+mod plan_status;
 mod preview;
 mod signatures;

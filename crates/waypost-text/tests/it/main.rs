@@ -3,5 +3,6 @@
 mod layout;
 mod quantity;
 mod sanitize;
+mod sgr;
 mod status;
 mod truncate;

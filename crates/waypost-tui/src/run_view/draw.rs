@@ -277,8 +277,8 @@ impl RunView {
         if !about_log.is_empty() {
             add(&format!("── {about_log} ──"), 1, theme.quiet());
         }
-        lines.tail = detail
-            .log
+        // Programs colour their output; without its escape sequences it is plain text.
+        lines.tail = waypost_text::terminal_text(&detail.log, false)
             .lines()
             .flat_map(|line| match text::wrap(line, columns, 20) {
                 empty if empty.is_empty() => vec![String::new()],

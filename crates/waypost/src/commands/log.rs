@@ -63,7 +63,7 @@ impl Log {
                 "bytes": bytes, "copied_from": copied_from });
             return context.out.value(&answer);
         }
-        context.out.text(&text);
+        context.out.program_output(&text);
         Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use waypost_core::{
-    Command, Draft, Phase, PlanChanges, QuestionRequest, Refinement, StartRefusal, StartRefusalReason,
-    Timestamp,
+    Command, Draft, Outcome, Phase, PlanChanges, QuestionRequest, Refinement, StartRefusal,
+    StartRefusalReason, Timestamp,
 };
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 
@@ -41,7 +41,7 @@ pub(super) fn pages_go_on_where_the_last_one_ended_in_every_order(place: &Place)
         (Sort::Id, "abcdefg"),
     ];
     for (sort, order) in expected {
-        for limit in 1..=8 {
+        for limit in 1..=9 {
             let query = Query { sort, limit, ..Query::default() };
             assert_eq!(list(&plans, &query).concat(), order, "{sort:?}, {limit} a page");
         }
@@ -196,7 +196,7 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
 
 pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: &Place) {
     let plans = ticking(place);
-    for name in ["rests", "asks", "waits", "runs", "asked", "later", "refused"] {
+    for name in ["rests", "asks", "waits", "failed", "runs", "asked", "later", "refused"] {
         create_small(&plans, name);
     }
     write(&plans, "refused", Command::Activate).unwrap();
@@ -213,9 +213,13 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
         attempt: None,
         ask: Box::new(QuestionRequest { text: "which one?".into(), ..QuestionRequest::default() }),
     };
-    for name in ["asks", "runs", "asked"] {
+    for name in ["asks", "failed", "runs", "asked"] {
         write(&plans, name, Command::Activate).unwrap();
     }
+    write(&plans, "failed", start("first")).unwrap();
+    let outcome = Outcome::Failed { error: "no disk".to_owned(), evidence: None };
+    let fail = Command::FinishTask { task: task_id("first"), attempt: None, outcome, retry: None };
+    write(&plans, "failed", fail).unwrap();
     for name in ["asks", "asked"] {
         write(&plans, name, start("first")).unwrap();
         write(&plans, name, ask()).unwrap();
@@ -226,11 +230,11 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
     write(&plans, "later", add("more")).unwrap();
     assert_eq!(head(plans.store(), "asks").unwrap().asking, 1);
     assert_eq!(head(plans.store(), "asked").unwrap().asking, 0);
-    for limit in 1..=8 {
+    for limit in 1..=9 {
         let query = Query { sort: Sort::Attention, limit, ..Query::default() };
-        let order = ["refused", "waits", "asks", "asked", "runs", "later", "rests"];
+        let order = ["refused", "waits", "asks", "failed", "asked", "runs", "later", "rests"];
         assert_eq!(list(&plans, &query), order, "{limit} a page");
         let page = plans.heads(&query).unwrap();
-        assert_eq!((page.items.len(), page.total), (limit.min(7), 7));
+        assert_eq!((page.items.len(), page.total), (limit.min(8), 8));
     }
 }

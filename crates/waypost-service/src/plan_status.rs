@@ -1,0 +1,342 @@
+//! The status of a plan for people: one sign and a few words for what needs somebody most, decided here for every front
+//! end. Knows no colours and no pages; what waits for a person, item by item, is in `inbox`.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use waypost_config::Config;
+use waypost_core::{Phase, Plan, Status, Task, Timestamp};
+use waypost_store::{PlanSummary, StoreError, Worker};
+use waypost_text::{StatusSign, count, excerpt};
+
+use crate::active_workers::{all_workers, no_worker, takes_tasks_of};
+use crate::approval::start_refusal_text;
+use crate::error::ServiceError;
+use crate::human_answer::is_for_people;
+use crate::service::Service;
+
+/// Plans with more tasks are described by their summary alone.
+const TASKS_READ_MAX: u32 = 10_000;
+/// Maximum width of the details of a status, in columns.
+const DETAIL_COLUMNS_MAX: usize = 160;
+/// Maximum number of running tasks that the details name.
+const NAMES_MAX: usize = 3;
+
+/// The status of a plan for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanStatus {
+    /// The sign of what needs somebody most.
+    pub sign: StatusSign,
+    /// The same in words: `2 questions`, `idle: no worker`.
+    pub label: String,
+    /// What it is about, on one line: the question, the error, what runs. Empty if there is nothing to say.
+    pub detail: String,
+    /// Whether a person has to act before the plan continues as its author meant it.
+    pub needs_you: bool,
+}
+
+impl Serialize for PlanStatus {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { sign, label, detail, needs_you } = self;
+        let value = json!({ "name": sign.name(), "label": label, "detail": detail, "needs_you": needs_you });
+        value.serialize(serializer)
+    }
+}
+
+/// What a status is decided from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Facts {
+    phase: Phase,
+    /// A worker refused to start its tasks.
+    is_refused: bool,
+    awaits_approval: bool,
+    asking: u32,
+    /// Tasks that a person has to do now.
+    for_people: u32,
+    failed: u32,
+    in_progress: u32,
+    /// Tasks that are reported as done and wait for their check.
+    reported: u32,
+    /// Ready tasks that agents, machines or checks have to do.
+    ready: u32,
+    /// Whether machines do some of what is ready.
+    has_machine_work: bool,
+    has_worker: bool,
+    held: u32,
+    /// The person who paused or rejected it.
+    stopped_by: Option<String>,
+    is_rejected: bool,
+}
+
+impl Facts {
+    /// Returns what the summary of a plan tells.
+    fn of_summary(head: &PlanSummary) -> Self {
+        Self {
+            phase: head.phase,
+            is_refused: head.is_refused(),
+            awaits_approval: head.awaits_approval,
+            asking: head.asking,
+            failed: head.counts.failed,
+            in_progress: head.counts.in_progress(),
+            ready: head.counts.ready,
+            ..Self::default()
+        }
+    }
+
+    /// Returns what the plan itself tells.
+    fn of_plan(plan: &Plan, config: Option<&Config>, has_worker: bool) -> Self {
+        let (state, counts) = (plan.state(), plan.effective_counts());
+        let is_for_people = |task: &&Task| config.is_some_and(|config| is_for_people(config, task));
+        let for_people = match state.phase {
+            Phase::Active => plan.claimable().filter(is_for_people).count() as u32,
+            Phase::Draft
+            | Phase::AwaitingApproval
+            | Phase::Paused
+            | Phase::Completed
+            | Phase::Failed
+            | Phase::Cancelled => 0,
+        };
+        let has_work = |task: &Task| task.spec.work.is_some();
+        Self {
+            phase: state.phase,
+            is_refused: !state.start_refusals.is_empty(),
+            awaits_approval: state.approval_required && state.approval.is_none(),
+            asking: counts.asking,
+            for_people,
+            failed: counts.failed,
+            in_progress: counts.in_progress(),
+            reported: counts.reported,
+            ready: counts.ready.saturating_sub(for_people),
+            has_machine_work: plan.claimable().any(|task| has_work(task) && !is_for_people(&task)),
+            has_worker,
+            held: counts.held,
+            stopped_by: state.stopped_by.as_ref().map(|by| by.name.clone()),
+            is_rejected: !plan.rejection().is_empty(),
+        }
+    }
+
+    /// Decides the status: the first that applies.
+    fn status(&self) -> (StatusSign, String) {
+        let of = |number: u32, one: &str| count(number as usize, one);
+        match self.phase {
+            Phase::Completed => (StatusSign::Done, "completed".to_owned()),
+            Phase::Cancelled => (StatusSign::Cancelled, "cancelled".to_owned()),
+            Phase::Failed if self.failed > 1 => {
+                (StatusSign::Failed, format!("{} failed", of(self.failed, "task")))
+            }
+            Phase::Failed => (StatusSign::Failed, "failed".to_owned()),
+            Phase::Active if self.is_refused => (StatusSign::Refused, "start refused".to_owned()),
+            Phase::AwaitingApproval => (StatusSign::Approval, "needs approval".to_owned()),
+            Phase::Active if self.awaits_approval => (StatusSign::Approval, "needs approval".to_owned()),
+            Phase::Active | Phase::Paused if self.asking > 0 => {
+                (StatusSign::Asking, of(self.asking, "question"))
+            }
+            Phase::Active if self.for_people == 1 => (StatusSign::Person, "your task".to_owned()),
+            Phase::Active if self.for_people > 1 => {
+                (StatusSign::Person, format!("{} for you", of(self.for_people, "task")))
+            }
+            Phase::Active | Phase::Paused if self.failed > 0 => {
+                (StatusSign::Failed, format!("{} failed", of(self.failed, "task")))
+            }
+            Phase::Active if self.in_progress > 0 => (StatusSign::Running, "running".to_owned()),
+            Phase::Active if self.reported > 0 && self.has_worker => {
+                (StatusSign::Reported, "waits for its check".to_owned())
+            }
+            Phase::Paused => {
+                let by = self.stopped_by.as_deref().map(|by| format!(" by {by}"));
+                (StatusSign::Paused, format!("paused{}", by.unwrap_or_default()))
+            }
+            Phase::Active if self.ready + self.reported > 0 => {
+                let is_for_machines = self.has_machine_work || self.reported > 0;
+                let label = match (is_for_machines, self.has_worker) {
+                    (true, true) => "idle: waits for a worker",
+                    (true, false) => "idle: no worker",
+                    (false, _) => "idle: waits for an agent",
+                };
+                (StatusSign::Idle, label.to_owned())
+            }
+            Phase::Active if self.held > 0 => {
+                (StatusSign::Blocked, format!("blocked: {} held", of(self.held, "task")))
+            }
+            Phase::Active => (StatusSign::Blocked, "blocked".to_owned()),
+            Phase::Draft if self.is_rejected => {
+                let by = self.stopped_by.as_deref().map(|by| format!(" by {by}"));
+                (StatusSign::Rejected, format!("rejected{}", by.unwrap_or_default()))
+            }
+            Phase::Draft => (StatusSign::Draft, "draft".to_owned()),
+        }
+    }
+}
+
+/// Whether a person has to act.
+fn needs_you(sign: StatusSign) -> bool {
+    match sign {
+        StatusSign::Refused
+        | StatusSign::Approval
+        | StatusSign::Asking
+        | StatusSign::Person
+        | StatusSign::Failed => true,
+        StatusSign::Running
+        | StatusSign::Ready
+        | StatusSign::Queued
+        | StatusSign::Reported
+        | StatusSign::Held
+        | StatusSign::Blocked
+        | StatusSign::Idle
+        | StatusSign::Paused
+        | StatusSign::Rejected
+        | StatusSign::Draft
+        | StatusSign::Done
+        | StatusSign::Skipped
+        | StatusSign::Cancelled => false,
+    }
+}
+
+/// Decides the statuses of plans: reads the configuration and the workers once.
+#[derive(Debug)]
+pub struct PlanStatuses {
+    config: Option<std::sync::Arc<Config>>,
+    workers: Vec<Worker>,
+    now: Timestamp,
+}
+
+impl Service {
+    /// Returns what decides the statuses of plans as of now.
+    pub fn plan_statuses(&self) -> Result<PlanStatuses, StoreError> {
+        let (workers, now) = all_workers(self.plans())?;
+        // Without a readable configuration nobody knows which tasks are for people; the rest is still true.
+        Ok(PlanStatuses { config: self.config().ok(), workers, now })
+    }
+
+    /// Returns the status of the plan with this summary. Reads the plan, unless it is too large or has ended.
+    pub fn plan_status(
+        &self,
+        statuses: &PlanStatuses,
+        head: &PlanSummary,
+    ) -> Result<PlanStatus, ServiceError> {
+        let is_over = matches!(head.phase, Phase::Completed | Phase::Cancelled);
+        if is_over || head.goals > TASKS_READ_MAX {
+            return Ok(statuses.of_summary(head));
+        }
+        match self.view(&head.id, |plan, _| statuses.of_plan(plan)) {
+            // It was purged since its summary was read.
+            Err(ServiceError::NoSuchPlan(_)) => Ok(statuses.of_summary(head)),
+            found => found,
+        }
+    }
+
+    /// Returns a page of summaries as JSON, each with its status as `state`.
+    pub fn summaries_with_status(&self, heads: &[PlanSummary]) -> Result<Vec<Value>, ServiceError> {
+        let statuses = self.plan_statuses()?;
+        let with_status = |head: &PlanSummary| {
+            let mut value = json!(head);
+            value["state"] = json!(self.plan_status(&statuses, head)?);
+            Ok(value)
+        };
+        heads.iter().map(with_status).collect()
+    }
+}
+
+impl PlanStatuses {
+    /// Returns the status of a plan as far as its summary tells.
+    pub fn of_summary(&self, head: &PlanSummary) -> PlanStatus {
+        let (sign, label) = Facts::of_summary(head).status();
+        PlanStatus { sign, label, detail: String::new(), needs_you: needs_you(sign) && !head.archived }
+    }
+
+    /// Returns the status of a plan.
+    pub fn of_plan(&self, plan: &Plan) -> PlanStatus {
+        let has_worker = self.has_worker(plan);
+        let (sign, label) = Facts::of_plan(plan, self.config.as_deref(), has_worker).status();
+        let detail = excerpt(&self.detail(plan, sign, has_worker), DETAIL_COLUMNS_MAX).into_owned();
+        PlanStatus { sign, label, detail, needs_you: needs_you(sign) && !plan.state().archived }
+    }
+
+    /// Whether a person does a task, by the configuration here.
+    pub(crate) fn is_for_people(&self, task: &Task) -> bool {
+        self.config.as_deref().is_some_and(|config| is_for_people(config, task))
+    }
+
+    fn has_worker(&self, plan: &Plan) -> bool {
+        let queue = Config::queue_name(&plan.spec().queue);
+        self.workers.iter().any(|worker| takes_tasks_of(worker, self.now, queue, plan.id()))
+    }
+
+    /// Says what a status is about.
+    fn detail(&self, plan: &Plan, sign: StatusSign, has_worker: bool) -> String {
+        let state = plan.state();
+        match sign {
+            StatusSign::Refused => state
+                .start_refusals
+                .first()
+                .map(|refusal| start_refusal_text(plan, refusal))
+                .unwrap_or_default(),
+            StatusSign::Approval => {
+                format!("{}, version {}", count(plan.counts().total as usize, "task"), plan.version())
+            }
+            StatusSign::Asking => {
+                let question = plan.asking().find_map(|task| task.state.question());
+                question.map(|question| question.text.clone()).unwrap_or_default()
+            }
+            StatusSign::Person => {
+                let task = plan.claimable().find(|task| self.is_for_people(task));
+                task.map(title_of).unwrap_or_default()
+            }
+            StatusSign::Failed => {
+                let failed =
+                    plan.tasks().map(|(task, _)| task).find(|task| task.state.status == Status::Failed);
+                failed.map_or_else(
+                    || state.reason.clone(),
+                    |task| match &task.state.error {
+                        Some(error) => format!("{}: {}", title_of(task), first_line(error)),
+                        None => title_of(task),
+                    },
+                )
+            }
+            StatusSign::Running => {
+                let running = plan.counts().in_progress() as usize;
+                let names: Vec<String> = plan.in_progress().take(NAMES_MAX).map(title_of).collect();
+                let progress = plan
+                    .running()
+                    .next()
+                    .filter(|_| running == 1)
+                    .and_then(|task| task.state.progress.as_deref());
+                let progress = progress.map(|progress| format!(", {}", first_line(progress)));
+                let more = if running > names.len() { ", …" } else { "" };
+                format!("{running} running: {}{more}{}", names.join(", "), progress.unwrap_or_default())
+            }
+            StatusSign::Idle if !has_worker && plan.claimable().any(|task| task.spec.work.is_some()) => {
+                no_worker(Config::queue_name(&plan.spec().queue))
+            }
+            StatusSign::Idle | StatusSign::Reported => {
+                let counts = plan.effective_counts();
+                let parts = [(counts.ready, "ready"), (counts.reported, "reported")];
+                let words = parts
+                    .iter()
+                    .filter(|(number, _)| *number > 0)
+                    .map(|(number, word)| format!("{number} {word}"));
+                words.collect::<Vec<_>>().join(", ")
+            }
+            StatusSign::Rejected | StatusSign::Paused | StatusSign::Cancelled => state.reason.clone(),
+            StatusSign::Done => state.summary.clone(),
+            StatusSign::Ready
+            | StatusSign::Queued
+            | StatusSign::Held
+            | StatusSign::Blocked
+            | StatusSign::Draft
+            | StatusSign::Skipped => String::new(),
+        }
+    }
+}
+
+/// Returns the first line of a task's description; its id if it has none.
+pub(crate) fn title_of(task: &Task) -> String {
+    match first_line(&task.spec.description) {
+        "" => task.spec.id.to_string(),
+        line => line.to_owned(),
+    }
+}
+
+/// Returns the first line that is not blank.
+pub(crate) fn first_line(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}

@@ -1,0 +1,164 @@
+//! The status of a plan is what needs somebody most, and the inbox lists what waits for a person.
+
+use waypost_core::{Command, Phase, QuestionRequest, TaskId, TaskSpec, Timestamp};
+use waypost_service::{Guard, InboxKind, PlanStatus, Record, Service, TaskReport};
+use waypost_store::{Query, Worker, WorkerKind};
+use waypost_testkit::{id, plan_of, task};
+
+use crate::gates::{Desk, agent, present, with_work};
+
+fn status(desk: &Desk) -> PlanStatus {
+    let by_id = |head: &waypost_store::PlanSummary| head.id == desk.plan;
+    let head = desk.service.plans().heads(&Query { limit: 10, ..Query::default() }).unwrap().items;
+    let head = head.into_iter().find(by_id).unwrap();
+    desk.service.plan_status(&desk.service.plan_statuses().unwrap(), &head).unwrap()
+}
+
+fn shown(desk: &Desk) -> (&'static str, String, bool) {
+    let PlanStatus { sign, label, needs_you, .. } = status(desk);
+    (sign.name(), label, needs_you)
+}
+
+fn is(name: &'static str, label: &str, needs_you: bool) -> (&'static str, String, bool) {
+    (name, label.to_owned(), needs_you)
+}
+
+/// A person's active plan of these tasks.
+fn active(tasks: impl IntoIterator<Item = TaskSpec>) -> Desk {
+    let desk = Desk::of(&present(), plan_of(tasks));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    desk
+}
+
+fn register(service: &Service) {
+    let now = Timestamp::from_micros(0);
+    let mut row = Worker {
+        name: "mill:1".to_owned(),
+        host: "mill".to_owned(),
+        kind: WorkerKind::Worker,
+        queues: vec!["default".to_owned()],
+        plans: Vec::new(),
+        executors: Vec::new(),
+        capacity: None,
+        version: String::new(),
+        began: now,
+        seen: now,
+        until: now,
+        draining: false,
+        definitions: None,
+        waits_for: Vec::new(),
+    };
+    service.register_worker(&mut row, 60).unwrap();
+}
+
+fn start(desk: &Desk, task: &str) {
+    let commands = vec![Command::StartTask { task: id(task), worker: "mill:1".to_owned() }];
+    let (plan, by) = (desk.plan.clone(), waypost_core::Actor::worker("mill:1"));
+    desk.service.record(Record { plan, by, commands, known_version: None, lease_seconds: Some(60) }).unwrap();
+}
+
+fn fail(desk: &Desk, task: &str, error: &str) {
+    desk.report(&present(), task, TaskReport::Failed { error: error.to_owned() }).unwrap();
+}
+
+fn ask(desk: &Desk, task: &str, text: &str, choices: &[&str]) {
+    desk.claim(&agent(), task).unwrap();
+    let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
+    let question = QuestionRequest { text: text.to_owned(), choices, ..QuestionRequest::default() };
+    desk.report(&agent(), task, TaskReport::Question(Box::new(question))).unwrap();
+}
+
+#[test]
+fn an_active_plan_is_running_only_while_a_task_runs() {
+    let desk = active([with_work("build", "build", &[]), with_work("later", "build", &["build"])]);
+    assert_eq!(shown(&desk), is("idle", "idle: no worker", false));
+    assert!(status(&desk).detail.contains("default"), "{:?}", status(&desk));
+    register(&desk.service);
+    assert_eq!(shown(&desk), is("idle", "idle: waits for a worker", false));
+    start(&desk, "build");
+    assert_eq!(shown(&desk), is("running", "running", false));
+    let todo = active([task("todo", &[])]);
+    assert_eq!(shown(&todo), is("idle", "idle: waits for an agent", false));
+}
+
+#[test]
+fn a_task_for_a_person_comes_before_failures_and_what_runs() {
+    let desk = active([
+        with_work("gate", "human", &[]),
+        with_work("build", "build", &[]),
+        task("todo", &[]),
+        task("other", &[]),
+    ]);
+    start(&desk, "build");
+    assert_eq!(shown(&desk), is("person", "your task", true));
+    fail(&desk, "todo", "no disk\nat line 3");
+    assert_eq!(shown(&desk), is("person", "your task", true));
+    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    assert_eq!(shown(&desk), is("failed", "1 task failed", true));
+    assert!(status(&desk).detail.ends_with(": no disk"), "{:?}", status(&desk));
+    ask(&desk, "other", "Which?", &["a", "b"]);
+    assert_eq!(shown(&desk), is("asking", "1 question", true));
+    assert_eq!(status(&desk).detail, "Which?");
+}
+
+#[test]
+fn paused_rejected_and_ended_plans_say_so() {
+    let desk = active([task("todo", &[])]);
+    desk.service.pause(&present(), &desk.plan, "until Monday", Guard::NONE).unwrap();
+    assert_eq!(shown(&desk), is("paused", "paused by ada", false));
+    assert_eq!(status(&desk).detail, "until Monday");
+    desk.service.finish(&present(), &desk.plan, Phase::Cancelled, "", Guard::NONE).unwrap();
+    assert_eq!(shown(&desk), is("cancelled", "cancelled", false));
+
+    let desk = Desk::of(&agent(), plan_of([with_work("build", "build", &[])]));
+    assert_eq!(shown(&desk), is("draft", "draft", false));
+    desk.service.request_approval(&agent(), &desk.plan, "", Guard::NONE).unwrap();
+    assert_eq!(shown(&desk), is("approval", "needs approval", true));
+    desk.service.reject(&present(), &desk.plan, "tests first", Guard::NONE).unwrap();
+    assert_eq!(shown(&desk), is("rejected", "rejected by ada", false));
+    assert_eq!(status(&desk).detail, "tests first");
+
+    let desk = active([task("todo", &[]), task("behind", &["todo"])]);
+    fail(&desk, "todo", "no disk");
+    assert_eq!(shown(&desk), is("failed", "failed", true));
+    desk.service.archive(&present(), &desk.plan, Guard::NONE).unwrap();
+    let statuses = desk.service.plan_statuses().unwrap();
+    let archived = desk.service.read(&desk.plan, |plan| statuses.of_plan(plan)).unwrap();
+    assert!(!archived.needs_you, "what is archived needs nobody");
+}
+
+#[test]
+fn the_inbox_lists_what_waits_and_how_much_it_holds_up() {
+    let desk = active([
+        with_work("gate", "human", &[]),
+        with_work("build", "build", &[]),
+        task("first", &[]),
+        task("second", &[]),
+        task("ask", &[]),
+        task("behind", &["ask"]),
+        task("further", &["behind"]),
+        task("skipped", &["first"]),
+    ]);
+    start(&desk, "build");
+    for task in ["first", "second"] {
+        fail(&desk, task, "ld: memory exhausted\nexit 137");
+    }
+    ask(&desk, "ask", "Which?", &["a", "b"]);
+    let asked = desk.service.create(&agent(), plan_of([with_work("x", "build", &[])]), Default::default());
+    let asked = asked.unwrap().plan;
+    desk.service.request_approval(&agent(), &asked, "", Guard::NONE).unwrap();
+
+    let inbox = desk.service.inbox().unwrap();
+    let kinds: Vec<InboxKind> = inbox.items.iter().map(|item| item.kind).collect();
+    assert_eq!(kinds, [InboxKind::Approval, InboxKind::Question, InboxKind::Task, InboxKind::Failure]);
+    let [approval, question, person, failure] = &inbox.items[..] else { panic!("{inbox:?}") };
+    assert_eq!((&approval.plan, approval.commands.as_ref().unwrap().total), (&asked, 1));
+    assert_eq!((question.text.as_str(), question.holds_up), ("Which?", 2));
+    assert_eq!(question.choices, ["a", "b"]);
+    assert_eq!(person.tasks, [id("gate")]);
+    assert_eq!((failure.tasks_total, failure.error.as_str()), (2, "ld: memory exhausted"));
+    assert_eq!(failure.tasks, ["first", "second"].map(id));
+    assert_eq!(failure.holds_up, 1);
+    assert_eq!((inbox.total, inbox.running_total), (4, 1));
+    assert_eq!(inbox.running[0].task, TaskId::new("build").unwrap());
+}
