@@ -187,10 +187,11 @@ impl WorkspaceConfig {
         changed
     }
 
-    /// Trusts what was read until this process ends: for what it has written itself.
-    pub(crate) fn trust_in_process(&self) {
+    /// Trusts what was read until this process ends: for what it has written itself. Returns its digest.
+    pub(crate) fn trust_in_process(&self) -> String {
         let digest = trust_digest(&self.files());
-        TRUSTED_NOW.lock().unwrap_or_else(PoisonError::into_inner).insert(digest);
+        TRUSTED_NOW.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.clone());
+        digest
     }
 
     /// Records that a person trusts what was read. Returns whether the account can keep the record; without one the trust

@@ -36,7 +36,7 @@ const EXPECTED: &[(&str, &[&str])] = &[
     ),
     ("waypost run example-plan.json --dry-run", &["text", "pictures", "publish", "sh"]),
     ("waypost run example-plan.json", &["plan example is completed"]),
-    ("waypost log example publish", &["worked on publish"]),
+    ("waypost log example publish", &["starting publish"]),
     ("waypost run tokens --executor echo", &["plan tokens is completed"]),
     ("waypost init --client claude", &[".mcp.json", "AGENTS.md"]),
 ];
@@ -83,9 +83,11 @@ fn every_line_of_the_tour_works_when_it_is_pasted_into_an_empty_folder() {
     let shown = lines(tour, "console");
     let output = paste(shown[0].strip_prefix("$ ").unwrap());
     assert_eq!(output.status.code(), Some(3));
-    let (_, err) = text(&output);
+    // How many versions a run makes depends on which tasks end at the same time.
+    let without_numbers = |text: &str| text.replace(|sign: char| sign.is_ascii_digit(), "");
+    let err = without_numbers(&text(&output).1);
     for line in &shown[1..] {
-        assert!(err.contains(line), "{line}\n{err}");
+        assert!(err.contains(&without_numbers(line)), "{line}\n{err}");
     }
 }
 

@@ -631,7 +631,7 @@ fn a_name_that_is_almost_right_is_answered_with_the_right_one() {
     let agent = |arguments: Value| front_ends.mcp(Agent).call("plan_get", arguments);
     let replies = [
         (front_ends.cli(Person, &["show", "sing-in"]), "sign-in"),
-        (front_ends.cli(Person, &["show", "sign-in", "t11"]), "t1"),
+        (front_ends.cli(Person, &["why", "sign-in", "t11"]), "t1"),
         (agent(json!({ "plan": "sing-in" })), "sign-in"),
         (agent(json!({ "plan": "sign-in", "task": "t11" })), "t1"),
         (front_ends.http(Person, Request::get("/plans/sing-in")), "sign-in"),

@@ -224,7 +224,11 @@ fn a_store_that_cannot_be_written_can_be_read() {
     for words in [&["show", &id][..], &["history", &id], &["export", &id], &["status"]] {
         let output = run(words).unwrap();
         let shown = String::from_utf8_lossy(&output.stdout);
-        let expected = if words[0] == "history" { "v1" } else { "A plan" };
+        let expected = match words[0] {
+            "history" => "v1",
+            "status" => "1 plan in all",
+            _ => "A plan",
+        };
         assert!(output.status.success() && shown.contains(expected), "{words:?}: {output:?}");
     }
     let refused = run(&["note", &id, "mine"]).unwrap();

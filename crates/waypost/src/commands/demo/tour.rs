@@ -23,7 +23,7 @@ use crate::signals;
 use crate::store_location::FOLDER;
 use crate::style::Look;
 use crate::trust_prompt;
-use crate::workspace_config::{FILE, WorkspaceConfig};
+use crate::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
 
 /// A file that the plan does not mention, so that its check finds the old name.
 const FORGOTTEN: (&str, &str) = ("legacy.ts", "export type Item = { name: string };\n");
@@ -37,13 +37,15 @@ pub(super) struct Tour {
     program: Program,
     color: bool,
     store: String,
+    /// The digest of the demo's configuration.
+    trusted: String,
     /// Whether Ctrl-C was pressed.
     interrupted: Arc<AtomicBool>,
 }
 
 /// What the person wants after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
+enum Choice {
     Continue,
     Leave,
     Key(char),
@@ -63,7 +65,7 @@ impl Tour {
         let own = folder.join(FOLDER);
         write(&own.join(FILE), CONFIG)?;
         // It is compiled in. What somebody else writes there is not trusted.
-        WorkspaceConfig::read(&own, folder)?.trust_in_process();
+        let trusted = WorkspaceConfig::read(&own, folder)?.trust_in_process();
         std::env::set_current_dir(folder).map_err(|error| Failure::file(folder, &error))?;
         let (program, store) = (context.program, store_in(folder));
         let context = context.with_store(&store);
@@ -81,7 +83,7 @@ impl Tour {
         let interrupted = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&interrupted);
         signals::listen(move |_| heard.store(true, Ordering::Release))?;
-        Ok(Some(Self { program, color: context.out.has_colour(), store, interrupted }))
+        Ok(Some(Self { program, color: context.out.has_colour(), store, trusted, interrupted }))
     }
 
     pub(super) fn run(&self) -> Outcome {
@@ -98,13 +100,13 @@ impl Tour {
     fn lead(&self) -> Outcome {
         let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
         self.say(&format!(
-            "A tour of Waypost in a temporary folder, {}. It runs the commands that it shows.\n\n\
+            "A tour of Waypost in {}, a temporary folder.\nThe commands that it shows are really run.\n\n\
              An agent was asked to rename the type Item to Entry in this folder. It wrote a plan: three edits that\n\
              can run at the same time, a check of all of them, and a task that waits for the check.",
             here.display()
         ))?;
         self.waypost("show demo")?;
-        if self.pause()? == Wish::Leave {
+        if self.pause()? == Choice::Leave {
             return Ok(());
         }
         self.say(
@@ -113,18 +115,18 @@ impl Tour {
         )?;
         while self.waypost("approve demo").is_err() {
             self.say("It is not approved, so nothing runs. Enter asks once more.")?;
-            if self.pause()? == Wish::Leave {
+            if self.pause()? == Choice::Leave {
                 return Ok(());
             }
         }
         self.say("Now it may run. The edits start at the same time; each holds a lock on its file.")?;
-        if self.pause()? == Wish::Leave {
+        if self.pause()? == Choice::Leave {
             return Ok(());
         }
         // It fails, as it should.
         let _failed = self.waypost("run demo");
         self.say("The check failed, and the task behind it did not start. Why?")?;
-        if self.pause()? == Wish::Leave {
+        if self.pause()? == Choice::Leave {
             return Ok(());
         }
         self.waypost("why demo bundle")?;
@@ -134,26 +136,25 @@ impl Tour {
              what is done stays done; only what failed and what waited for it runs.",
             FORGOTTEN.0
         ))?;
-        if self.pause()? == Wish::Leave {
+        if self.pause()? == Choice::Leave {
             return Ok(());
         }
         self.shell(FIX)?;
         self.waypost("run demo --retry-failed")?;
         self.say("Every step is a version: who did what, and when. Any of them can be shown, compared and restored.")?;
-        if self.pause()? == Wish::Leave {
+        if self.pause()? == Choice::Leave {
             return Ok(());
         }
         self.waypost("history demo")?;
         self.say("That is all. t opens the plan in the terminal UI, d the dashboard in your browser; both are live.")?;
         loop {
             match self.ask("t, d, or Enter to end:")? {
-                Wish::Key('t') => self.waypost("tui demo")?,
-                Wish::Key('d') => self.waypost("serve --open")?,
-                Wish::Continue | Wish::Leave | Wish::Key(_) => break,
+                Choice::Key('t') => self.waypost_apart("tui demo")?,
+                Choice::Key('d') => self.waypost_apart("serve --open")?,
+                Choice::Continue | Choice::Leave | Choice::Key(_) => break,
             }
-            if self.interrupted.load(Ordering::Acquire) {
-                break;
-            }
+            // Ctrl-C is how the server ends, and not the tour.
+            self.interrupted.store(false, Ordering::Release);
         }
         self.say("Next, in a folder of your own: `waypost init --example`, or `waypost init` to connect your agents.")
     }
@@ -170,6 +171,16 @@ impl Tour {
         (self.program.run_line)(&format!("waypost {line}"), &self.store)
     }
 
+    /// Like [`Self::waypost`], in a process of its own: the terminal UI and the server keep handling signals as long as
+    /// their process lives.
+    fn waypost_apart(&self, line: &str) -> Outcome {
+        self.prompt(&format!("waypost {line}"))?;
+        let mut command = Command::new(std::env::current_exe().map_err(unusable)?);
+        command.args(line.split(' ')).env("WAYPOST_STORE", &self.store).env(TRUST_VARIABLE, &self.trusted);
+        // It has said itself what failed.
+        command.status().map(drop).map_err(unusable)
+    }
+
     fn shell(&self, line: &str) -> Outcome {
         self.prompt(line)?;
         let ended = Command::new("sh").args(["-c", line]).status().map_err(unusable)?;
@@ -180,25 +191,25 @@ impl Tour {
         self.say(&painted(&format!("$ {line}"), Look::Bold, self.color))
     }
 
-    fn pause(&self) -> Outcome<Wish> {
-        self.ask("Enter goes on, q leaves:")
+    fn pause(&self) -> Outcome<Choice> {
+        self.ask("Enter continues, q leaves:")
     }
 
-    fn ask(&self, question: &str) -> Outcome<Wish> {
+    fn ask(&self, question: &str) -> Outcome<Choice> {
         if self.interrupted.load(Ordering::Acquire) {
-            return Ok(Wish::Leave);
+            return Ok(Choice::Leave);
         }
         let mut terminal = Terminal::open().map_err(|why| Failure::failed(why, ""))?;
         let typed = match terminal.ask(&format!("\n{} ", painted(question, Look::Dim, self.color))) {
-            Ok(typed) if typed.is_empty() => return Ok(Wish::Leave),
+            Ok(typed) if typed.is_empty() => return Ok(Choice::Leave),
             Ok(typed) => typed,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Wish::Leave),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Choice::Leave),
             Err(error) => return Err(unusable(error)),
         };
         Ok(match typed.trim().to_lowercase().chars().next() {
-            None => Wish::Continue,
-            Some('q') => Wish::Leave,
-            Some(key) => Wish::Key(key),
+            None => Choice::Continue,
+            Some('q') => Choice::Leave,
+            Some(key) => Choice::Key(key),
         })
     }
 }
