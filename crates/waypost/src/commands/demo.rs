@@ -1,6 +1,7 @@
 //! `waypost demo`: runs a small plan in a new temporary folder. Plan and executors are compiled in, so that it needs
 //! neither configuration nor approval, whoever calls. A person at a terminal gets a tour instead.
 
+mod plan;
 mod tour;
 
 use std::fs;
@@ -10,21 +11,19 @@ use std::sync::Arc;
 
 use clap::Args;
 use waypost_config::{Config, Layer, Origin};
-use waypost_core::{Draft, PlanId};
 use waypost_run::{Options, Runner};
 use waypost_service::{Caller, Guard, Service};
 use waypost_store::{Durability, PlanStore, open};
 use waypost_text::hex;
 
+use self::plan::{CONFIG, broken, store_in, submit};
 use self::tour::Tour;
-use super::run::{self, Signals, prepare, progress, summary};
+use super::run::{self, Signals, progress, summary};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::load_config::Folders;
 use crate::store_location::FOLDER;
 
-const CONFIG: &str = include_str!("demo/config.toml");
-const PLAN: &str = include_str!("demo/plan.json");
 /// The files that the plan changes.
 const FILES: [(&str, &str); 3] = [
     ("parser.ts", "export function parse(text: string): Item[] { return []; }\n"),
@@ -96,22 +95,6 @@ fn run_plain(context: &mut Context, folder: &Path) -> Outcome {
     let summary = runner.run(&mut *watcher).map_err(run::failed_run)?;
     drop(watcher);
     plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
-}
-
-/// Stores the plan.
-fn submit(service: &Service, config: &Config, by: &Caller) -> Outcome<PlanId> {
-    let draft: Draft = serde_json::from_str(PLAN).map_err(|error| broken(&error))?;
-    let entered = service.submit(by, prepare::runnable(config, draft, None)?);
-    Ok(entered.map_err(|error| broken(&error))?.plan)
-}
-
-fn broken(error: &dyn std::fmt::Display) -> Failure {
-    Failure::failed(format!("the demo is broken: {error}"), "report this")
-}
-
-/// The location of the demo's own store.
-fn store_in(folder: &Path) -> String {
-    format!("sqlite:{}", folder.join(FOLDER).join("waypost.db").display())
 }
 
 /// A temporary folder, which is removed at the end.

@@ -13,7 +13,7 @@ use waypost_config::ApprovalPolicy;
 use waypost_core::{Actor, Proof};
 use waypost_service::{Caller, Guard};
 
-use super::{CONFIG, broken, store_in, submit};
+use super::plan::{CONFIG, broken, store_in, submit};
 use crate::actor::account;
 use crate::approval_prompt::unusable;
 use crate::context::{Context, Program};
