@@ -1,4 +1,4 @@
-"""Writes a wheel that contains the binary: make_wheel.py BINARY VERSION PLATFORM-TAG README OUT-FOLDER"""
+"""Writes a wheel that contains the binary: make_wheel.py BINARY VERSION PLATFORM-TAG README OUT-FOLDER MAN-FOLDER"""
 
 import base64
 import hashlib
@@ -6,7 +6,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-binary, version, platform, readme, out = sys.argv[1:]
+binary, version, platform, readme, out, man = sys.argv[1:]
 name = f"waypost-{version}"
 metadata = f"""Metadata-Version: 2.1
 Name: waypost
@@ -27,6 +27,9 @@ files = [
     (f"{name}.dist-info/METADATA", metadata.encode(), 0o644),
     (f"{name}.dist-info/WHEEL", wheel.encode(), 0o644),
 ]
+# None if the binary is for another platform.
+for page in sorted(Path(man).glob("*.1")):
+    files.append((f"{name}.data/data/share/man/man1/{page.name}", page.read_bytes(), 0o644))
 record = ""
 for path, content, _ in files:
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

@@ -41,6 +41,9 @@ const SHELLS: [(&str, &str); 3] = [
     ("fish", "usr/share/fish/vendor_completions.d/waypost.fish"),
 ];
 
+/// Where Debian keeps manual pages.
+const MAN_FOLDER: &str = "usr/share/man/man1";
+
 struct Platform {
     target: &'static str,
     os: &'static str,
@@ -139,13 +142,13 @@ struct Files {
 
 impl Files {
     fn make(&self, is_foreign: bool) -> Result<()> {
-        // A binary for another platform cannot print its completions.
-        let completions = if is_foreign { Vec::new() } else { self.completions()? };
-        self.archive(&completions)?;
+        // A binary for another platform cannot print its completions and manual pages.
+        let printed = if is_foreign { Vec::new() } else { self.printed()? };
+        self.archive(&printed)?;
         self.npm()?;
         self.wheel()?;
         if let Some(architecture) = self.platform.debian {
-            self.deb(architecture, &completions)?;
+            self.deb(architecture, &printed)?;
         }
         fs::copy(root().join("packaging/install.sh"), self.out.join("install.sh"))?;
         let mut names = Vec::new();
@@ -159,9 +162,26 @@ impl Files {
         Ok(())
     }
 
-    fn completions(&self) -> Result<Vec<(&'static str, String)>> {
-        let print = |shell| output(Command::new(&self.binary).args(["completions", shell]));
-        SHELLS.iter().map(|(shell, place)| Ok((*place, print(*shell)?))).collect()
+    /// The completions and manual pages, each with the place where Debian keeps it.
+    fn printed(&self) -> Result<Vec<(String, String)>> {
+        let mut files = Vec::new();
+        for (shell, place) in SHELLS {
+            let script = output(Command::new(&self.binary).args(["completions", shell]))?;
+            files.push((place.to_owned(), script));
+        }
+        output(Command::new(&self.binary).arg("man").arg(self.man()))?;
+        for entry in fs::read_dir(self.man())? {
+            let entry = entry?;
+            let name = entry.file_name().into_string().ok().context("a name in UTF-8")?;
+            files.push((format!("{MAN_FOLDER}/{name}"), fs::read_to_string(entry.path())?));
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// The folder with the manual pages, if there are any.
+    fn man(&self) -> PathBuf {
+        self.work.join("man")
     }
 
     fn put(&self, path: &Path) -> Result<()> {
@@ -171,17 +191,17 @@ impl Files {
         Ok(())
     }
 
-    fn archive(&self, completions: &[(&str, String)]) -> Result<()> {
+    fn archive(&self, printed: &[(String, String)]) -> Result<()> {
         let name = format!("waypost-{}", self.platform.target);
         let folder = self.work.join(&name);
         self.put(&folder.join("waypost"))?;
         for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
             fs::copy(root().join(file), folder.join(file))?;
         }
-        for (place, text) in completions {
-            let file = folder.join("completions").join(Path::new(place).file_name().context("a name")?);
-            fs::create_dir_all(folder.join("completions"))?;
-            fs::write(file, text)?;
+        for (place, text) in printed {
+            let part = folder.join(if place.starts_with(MAN_FOLDER) { "man" } else { "completions" });
+            fs::create_dir_all(&part)?;
+            fs::write(part.join(Path::new(place).file_name().context("a name")?), text)?;
         }
         let file = self.out.join(format!("{name}.tar.xz"));
         must("archive", program("tar").arg("-cJf").arg(file).arg("-C").arg(&self.work).arg(name))
@@ -232,15 +252,20 @@ impl Files {
             self.platform.wheel,
             "README.md",
         ]);
-        must("wheel", make.arg(&self.out))
+        must("wheel", make.arg(&self.out).arg(self.man()))
     }
 
-    fn deb(&self, architecture: &str, completions: &[(&str, String)]) -> Result<()> {
+    fn deb(&self, architecture: &str, printed: &[(String, String)]) -> Result<()> {
         let folder = self.work.join("deb");
         self.put(&folder.join("usr/bin/waypost"))?;
-        for (place, text) in completions {
+        for (place, text) in printed {
             fs::create_dir_all(folder.join(place).parent().context("a folder")?)?;
             fs::write(folder.join(place), text)?;
+        }
+        if folder.join(MAN_FOLDER).is_dir() {
+            let mut gzip = program("sh");
+            gzip.args(["-c", "gzip -9n *.1"]).current_dir(folder.join(MAN_FOLDER));
+            must("compress the manual pages", &mut gzip)?;
         }
         let licences =
             ["LICENSE", "LICENSE-MIT", "LICENSE-APACHE"].map(|file| fs::read_to_string(root().join(file)));
@@ -310,6 +335,9 @@ pub(crate) fn test() -> Result<()> {
     let folder = fresh("deb")?;
     must("unpack the Debian package", program("dpkg-deb").arg("--extract").args(find(".deb")?).arg(&folder))?;
     try_out("deb", &folder.join("usr/bin/waypost"), &version, &fresh("deb-work")?)?;
+    if !folder.join(MAN_FOLDER).join("waypost-run.1.gz").is_file() {
+        bail!("deb: there is no manual page of waypost run");
+    }
 
     let folder = fresh("script")?;
     let target = output(Command::new("rustc").arg("-vV"))?;

@@ -70,6 +70,14 @@ impl<'a> StoreRecords<'a> {
     }
 }
 
+impl StoreRecords<'_> {
+    /// Removes the note about the store at this path, which is about to be removed itself.
+    pub fn forget(&self, store: &Path) -> Result<(), AccountFileError> {
+        let Some(file) = self.account.record_file(Records::Stores, &canonical(store)?) else { return Ok(()) };
+        fs::remove_file(&file).map_err(|error| AccountFileError::Io { file, error })
+    }
+}
+
 fn canonical(store: &Path) -> Result<PathBuf, AccountFileError> {
     fs::canonicalize(store).map_err(|error| AccountFileError::Io { file: store.to_owned(), error })
 }

@@ -62,7 +62,10 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         ServiceError::NotApproved { refusal, .. } => return of(refusal, ways),
         ServiceError::Invalid { .. } => "fix all of them, then retry",
         ServiceError::Conflict(_) => "nothing was written; read the changes, then retry",
-        ServiceError::NoSuchPlan(_) => ways.list,
+        ServiceError::NoSuchPlan(unknown) => match &unknown.nearest {
+            Some(near) => return format!("did you mean {near}?"),
+            None => ways.list,
+        },
         ServiceError::Ambiguous { .. } => "give more characters of the id",
         ServiceError::NoSuchVersion { .. } => "use a version from an earlier result",
         ServiceError::IdUsed(_) => "choose another id, or omit it to get a new one",

@@ -41,7 +41,7 @@ pub(crate) fn get(
         "plan" => shown(workspace, &chosen(workspace, by, recent, said)?)?,
         "work_through_plan" => {
             let no_plan = || ToolError::new("no plan was named", "pass plan: an id or the beginning of one");
-            work_through(workspace, &workspace.plans().resolve(said.ok_or_else(no_plan)?)?, toolsets)?
+            work_through(workspace, &workspace.service.resolve_plan(said.ok_or_else(no_plan)?)?, toolsets)?
         }
         other => {
             let shown = reply_text::cut(other, 100);
@@ -62,7 +62,7 @@ fn chosen(
     said: Option<&str>,
 ) -> Result<PlanId, ToolError> {
     if let Some(said) = said {
-        return Ok(workspace.plans().resolve(said)?);
+        return Ok(workspace.service.resolve_plan(said)?);
     }
     // The session may have worked in another workspace.
     if let Some(recent) = recent.filter(|recent| workspace.plans().with_plan(recent, |_| ()).is_ok()) {

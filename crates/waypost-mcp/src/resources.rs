@@ -142,7 +142,9 @@ fn plans(workspace: &Workspace) -> Result<Value, ToolError> {
 /// Returns the plan with this id or id prefix.
 pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolError> {
     workspace.service.resolve_plan(plan).map_err(|error| match error {
-        ServiceError::NoSuchPlan(_) => ToolError::new(error.to_string(), format!("{PLANS} lists the plans")),
+        ServiceError::NoSuchPlan(ref unknown) if unknown.nearest.is_none() => {
+            ToolError::new(error.to_string(), format!("{PLANS} lists the plans"))
+        }
         error => error.into(),
     })
 }

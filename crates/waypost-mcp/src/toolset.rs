@@ -170,7 +170,7 @@ mod tests {
         let (what, prefix, candidates) = (IdOf::Plan, "k".to_owned(), vec!["kq3".to_owned()]);
         let mut errors: Vec<ServiceError> = all_refusals().into_iter().map(ServiceError::Refused).collect();
         errors.extend([
-            ServiceError::NoSuchPlan("kq3".to_owned()),
+            ServiceError::no_such_plan("kq3"),
             ServiceError::Ambiguous { what, prefix, candidates, more: false },
             ServiceError::NoSuchVersion { plan: plan(), wanted: 9, current: 2 },
             ServiceError::IdUsed(plan()),

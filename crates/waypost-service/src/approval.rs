@@ -72,7 +72,7 @@ impl Service {
             let disagreeing = names.collect();
             Some(Preview { resolved_by: worker.clone(), disagreeing, ..plan_preview(definitions, plan) })
         })?;
-        let mut preview = preview.ok_or_else(|| ServiceError::NoSuchPlan(plan.to_string()))?;
+        let mut preview = preview.ok_or_else(|| ServiceError::no_such_plan(plan))?;
         let gates = self.gates_of_other_plans(plan)?;
         if !gates.is_empty() {
             preview.about.push(("waits for people in other plans", gates.join("; ")));

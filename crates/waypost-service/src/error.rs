@@ -20,8 +20,8 @@ pub enum ServiceError {
     #[error("plan {} is at version {}, not {}", .0.plan, .0.current, .0.known)]
     Conflict(Box<Conflict>),
     /// No plan has that id.
-    #[error("no plan is called {}", shown(.0))]
-    NoSuchPlan(String),
+    #[error("no plan is called {}", shown(&.0.plan))]
+    NoSuchPlan(Box<UnknownPlan>),
     /// The id prefix matches several plans or tasks.
     #[error("{} could be any of {}{}{}", shown(prefix), what.plural(), candidates.join(", "), if *more { " and others" } else { "" })]
     Ambiguous {
@@ -187,6 +187,15 @@ pub enum ServiceError {
     Store(StoreError),
 }
 
+/// An id that no plan has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPlan {
+    /// The id or prefix that was given.
+    pub plan: String,
+    /// The id of a plan that is spelled like it.
+    pub nearest: Option<String>,
+}
+
 /// The kind of thing that an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdOf {
@@ -263,6 +272,11 @@ fn first_of(problems: &[Problem]) -> String {
 }
 
 impl ServiceError {
+    /// Returns the error for a plan that is not there.
+    pub fn no_such_plan(plan: impl ToString) -> Self {
+        Self::NoSuchPlan(Box::new(UnknownPlan { plan: plan.to_string(), nearest: None }))
+    }
+
     /// Returns why the plan refused the operation, if it did.
     pub fn refusal(&self) -> Option<&Refusal> {
         if let Self::NotApproved { refusal, .. } = self {
@@ -292,7 +306,10 @@ impl ServiceError {
             Self::NotApproved { refusal, .. } => return refusal_facts(refusal).1,
             Self::NotForWorkers { by } => json!({ "by": by }),
             Self::NeedsPerson { what, by, .. } => json!({ "what": what, "by": by }),
-            Self::NoSuchPlan(plan) => json!({ "plan": plan }),
+            Self::NoSuchPlan(unknown) => match &unknown.nearest {
+                Some(nearest) => json!({ "plan": unknown.plan, "nearest": nearest }),
+                None => json!({ "plan": unknown.plan }),
+            },
             Self::Ambiguous { candidates, .. } => json!({ "candidates": candidates }),
             Self::NoSuchVersion { current, .. } => json!({ "current": current }),
             Self::Unreadable { name, error: Unreadable::Syntax { line, column, .. } } => {
@@ -340,7 +357,10 @@ impl ServiceError {
             Self::Conflict(conflict) => {
                 Hint::ReadChanges { plan: conflict.plan.clone(), current: conflict.current }
             }
-            Self::NoSuchPlan(_) => Hint::ListPlans,
+            Self::NoSuchPlan(unknown) => match &unknown.nearest {
+                Some(nearest) => Hint::Text(format!("did you mean {nearest}?")),
+                None => Hint::ListPlans,
+            },
             Self::Ambiguous { .. } => Hint::LongerId,
             Self::NoSuchVersion { plan, .. } => Hint::ListVersions(plan.clone()),
             Self::IdUsed(_) => Hint::OtherId,
@@ -416,7 +436,7 @@ impl From<WriteError> for ServiceError {
         match error {
             WriteError::Refused(refusal) => refusal.into(),
             WriteError::Conflict(conflict) => Self::Conflict(conflict),
-            WriteError::NotFound(plan) => Self::NoSuchPlan(plan),
+            WriteError::NotFound(plan) => Self::no_such_plan(plan),
             WriteError::Ambiguous { prefix, candidates, more } => Self::Ambiguous {
                 what: IdOf::Plan,
                 prefix,

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use waypost_config::Config;
-use waypost_core::{ActorKind, Command, Plan, PlanId, Problem, TaskId, Timestamp};
+use waypost_core::{ActorKind, Command, Plan, PlanId, Problem, TaskId, Timestamp, nearest};
 use waypost_store::{AppendCommands, Committed, PlanStore, Read, WriteError, WriteRequest};
 
 use crate::admission;
 use crate::authenticity::Authenticator;
 use crate::caller::Caller;
-use crate::error::{IdOf, ServiceError, Subject};
+use crate::error::{IdOf, ServiceError, Subject, UnknownPlan};
 use crate::gate::{Gatekeeper, OtherPlans};
 
 /// Loads the configuration when an operation first needs it.
@@ -191,7 +191,16 @@ impl Service {
 
     /// Returns the plan with this id or id prefix.
     pub fn resolve_plan(&self, text: &str) -> Result<PlanId, ServiceError> {
-        Ok(self.plans.resolve(text)?)
+        match self.plans.resolve(text) {
+            Err(WriteError::NotFound(plan)) => {
+                // The error is about the plan, even if no other one can be listed.
+                let ids =
+                    self.plans.store().query(|read| read.ids("", PLANS_COMPARED_MAX)).unwrap_or_default();
+                let nearest = nearest(&plan, ids.iter().map(PlanId::as_str));
+                Err(ServiceError::NoSuchPlan(Box::new(UnknownPlan { plan, nearest })))
+            }
+            resolved => Ok(resolved?),
+        }
     }
 
     /// Fails with the changes if the plan has changed since the caller read it.
@@ -291,7 +300,7 @@ impl Service {
                 Err(ServiceError::NotApproved { plan: plan.clone(), refusal: Box::new(refusal) })
             }
             (Err(error), _) => Err(error.into()),
-            (Ok(committed), Some(Err(_)) | None) => Err(ServiceError::NoSuchPlan(committed.plan.to_string())),
+            (Ok(committed), Some(Err(_)) | None) => Err(ServiceError::no_such_plan(&committed.plan)),
         }
     }
 
@@ -345,6 +354,8 @@ fn admit(config: &ConfigSource, commands: &[Command]) -> Result<Vec<Problem>, Se
     }
 }
 
+/// Maximum number of plans whose ids are compared with one that no plan has.
+const PLANS_COMPARED_MAX: usize = 10_000;
 /// Maximum number of tasks that an ambiguous prefix names.
 const CANDIDATES_MAX: usize = 10;
 

@@ -16,7 +16,7 @@ Plans that agents write, people approve and machines run.
 Usage: waypost [OPTIONS] [COMMAND]     Without a command: what waits for you, runs and has failed
 
 Start
-  demo     Run a small plan in a temporary folder, to see how it works
+  demo     Take a tour in a temporary folder: approve, run, fail, fix, resume
   init     Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
   new      Create a plan; import, link and unlink take those of other programs
   plan     Have a model write a plan, or break one down
@@ -90,7 +90,7 @@ macro_rules! commands {
 commands!(Command {
     /// Create a plan
     New(command::new::New),
-    /// Run a small plan in a temporary folder, to see how it works
+    /// Take a tour in a temporary folder, or see a plan run there
     Demo(command::demo::Demo),
     /// Generate a plan for a goal with a model, or break one down
     Plan(command::plan::Plan),
@@ -254,6 +254,9 @@ commands!(Command {
     Instructions(command::instructions::Instructions),
     /// Print a shell completion script
     Completions(command::completions::Completions),
+    /// Write the manual pages to a folder
+    #[command(hide = true)]
+    Man(command::completions::Man),
 });
 
 impl Command {
@@ -284,7 +287,8 @@ impl Command {
             | Self::Doctor(_)
             | Self::Verify(_)
             | Self::Instructions(_)
-            | Self::Completions(_) => Keeping::Never,
+            | Self::Completions(_)
+            | Self::Man(_) => Keeping::Never,
             _ => Keeping::Around,
         }
     }

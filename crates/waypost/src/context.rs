@@ -34,10 +34,18 @@ const NEEDS_APPROVAL: &str = "nothing starts before a person approves the plan";
 /// Maximum number of names in a note about things missing from the configuration.
 const NOT_CONFIGURED_NAMED_MAX: usize = 3;
 
+/// The command line as a whole, for the commands that need it.
+#[derive(Clone, Copy)]
+pub(crate) struct Program {
+    /// Builds its clap definition.
+    pub(crate) definition: fn() -> clap::Command,
+    /// Runs a line with this store as if it had been typed in the current folder, and prints what it printed.
+    pub(crate) run_line: fn(&str, &str) -> Outcome,
+}
+
 pub(crate) struct Context {
     pub(crate) out: Output,
-    /// Builds the clap definition of the whole command line.
-    pub(crate) program: fn() -> clap::Command,
+    pub(crate) program: Program,
     global: Global,
     /// Whether the caller knows that the workspace's configuration is not used. Shared with the copies that services load
     /// it with.
@@ -69,7 +77,7 @@ impl PlanWrite {
 }
 
 impl Context {
-    pub(crate) fn new(global: Global, program: fn() -> clap::Command) -> Self {
+    pub(crate) fn new(global: Global, program: Program) -> Self {
         Self { out: Output::new(global.json, global.color), program, global, said: Arc::default() }
     }
 
@@ -83,6 +91,12 @@ impl Context {
         let copy = self.for_server();
         copy.said.store(true, Ordering::Relaxed);
         copy
+    }
+
+    /// A copy for this store.
+    pub(crate) fn with_store(&self, store: &str) -> Self {
+        let global = Global { store: Some(store.to_owned()), global: false, ..self.global.clone() };
+        Self::new(global, self.program)
     }
 
     /// A copy for the user's own store.
@@ -168,11 +182,21 @@ impl Context {
         Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
     }
 
-    /// Opens the store, and creates it if it is missing.
+    /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
     pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
+        let is_news = place.is_absent() && place.is_outside_repositories();
+        let plans = self.plans_in(&place)?;
+        if is_news {
+            self.out.say(format!("plans of this folder and those below it are kept in {}", place.shown()));
+        }
+        Ok(plans)
+    }
+
+    /// Opens the store at a place, and creates it if it is missing.
+    pub(crate) fn plans_in(&self, place: &StoreLocation) -> Outcome<Arc<PlanStore>> {
         place.prepare()?;
-        Ok(Arc::new(PlanStore::for_one_command(open_store(&place)?)))
+        Ok(Arc::new(PlanStore::for_one_command(open_store(place)?)))
     }
 
     /// The account that vouches for approvals in the store.
@@ -244,9 +268,14 @@ impl Context {
 
     /// Finds a plan by its id or an unambiguous prefix.
     pub(crate) fn find(&self, id: &str) -> Outcome<PlanHandle> {
-        let plans = self.plans()?;
-        let id = plans.resolve(id)?;
-        Ok(self.found(plans, id))
+        self.find_in(self.plans()?, id)
+    }
+
+    /// The same among these plans.
+    pub(crate) fn find_in(&self, plans: Arc<PlanStore>, id: &str) -> Outcome<PlanHandle> {
+        let service = self.service(&plans);
+        let id = service.resolve_plan(id)?;
+        Ok(PlanHandle { plans, service, id })
     }
 
     /// Finds the plan that is worked on, or else the one that changed last.

@@ -6,6 +6,7 @@ mod actor;
 mod approval_prompt;
 mod cli;
 mod commands;
+mod completion;
 mod context;
 mod error;
 mod files;
@@ -34,29 +35,47 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::Cli;
-use crate::context::Context;
-use crate::error::Failure;
+use crate::context::{Context, Program};
+use crate::error::{Failure, Outcome};
 use crate::output::{Color, Output};
 
 fn main() -> ExitCode {
+    if completion::answer(PROGRAM) {
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misread(error),
     };
-    let mut context = Context::new(cli.global, Cli::command);
+    let mut context = Context::new(cli.global, PROGRAM);
     waypost_exec::traces::begin(&load_config::variables());
-    let keeping = cli.command.as_ref().map_or(links::Keeping::Around, cli::Command::keeps_links);
-    let run = |context: &mut Context| match cli.command {
-        Some(command) => command.run(context),
-        None => commands::overview::run(context),
-    };
-    let outcome = context.enter().and_then(|()| links::around(&mut context, keeping, run));
+    let outcome = run(&mut context, cli.command);
     waypost_exec::traces::finish();
     ended(context.out, outcome)
 }
 
+const PROGRAM: Program = Program { definition: Cli::command, run_line };
+
+fn run(context: &mut Context, command: Option<cli::Command>) -> Outcome {
+    let keeping = command.as_ref().map_or(links::Keeping::Around, cli::Command::keeps_links);
+    let run = |context: &mut Context| match command {
+        Some(command) => command.run(context),
+        None => commands::overview::run(context),
+    };
+    context.enter()?;
+    links::around(context, keeping, run)
+}
+
+fn run_line(line: &str, store: &str) -> Outcome {
+    let cli = Cli::try_parse_from(line.split(' ')).map_err(|error| Failure::usage(error.to_string(), ""))?;
+    let mut context = Context::new(cli.global, PROGRAM).with_store(store);
+    let outcome = run(&mut context, cli.command);
+    let outcome = context.out.finish().and(outcome);
+    outcome.inspect_err(|failure| context.out.failure(failure))
+}
+
 /// Prints the output and the failure, and returns the exit code.
-fn ended(mut out: Output, outcome: error::Outcome) -> ExitCode {
+fn ended(mut out: Output, outcome: Outcome) -> ExitCode {
     match out.finish().and(outcome) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

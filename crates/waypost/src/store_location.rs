@@ -78,6 +78,12 @@ impl StoreLocation {
         }
     }
 
+    /// Whether it is in a folder of ours that no repository contains.
+    pub(crate) fn is_outside_repositories(&self) -> bool {
+        let is_inside = |folder: &PathBuf| folder.ancestors().any(|above| above.join(".git").exists());
+        self.folder.as_ref().is_some_and(|folder| !is_inside(folder))
+    }
+
     /// Whether its database file has no bytes: something has cut it off, because a new one is filled at once.
     pub(crate) fn is_cut_off(&self) -> bool {
         match self.location.split_once(':') {

@@ -187,13 +187,20 @@ impl WorkspaceConfig {
         changed
     }
 
+    /// Trusts what was read until this process ends: for what it has written itself. Returns its digest.
+    pub(crate) fn trust_in_process(&self) -> String {
+        let digest = trust_digest(&self.files());
+        TRUSTED_NOW.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.clone());
+        digest
+    }
+
     /// Records that a person trusts what was read. Returns whether the account can keep the record; without one the trust
     /// ends with the process.
     pub(crate) fn trust(&self, via: &str) -> Outcome<bool> {
         let by = Actor::person(account().name.as_str());
         let record = TrustRecord::new(&self.root, &self.files(), text::now(), by, via);
         let record = record.with_settings(self.settings());
-        TRUSTED_NOW.lock().unwrap_or_else(PoisonError::into_inner).insert(record.digest.clone());
+        self.trust_in_process();
         TrustRecords::of(account()).write(&record).map_err(|error| account_file(&error))
     }
 }

@@ -333,7 +333,7 @@ pub(crate) fn delete(
     if query.purge {
         // What cannot be undone needs the whole id.
         if parameter(&path, "plan") != id.as_str() {
-            return Err(ServiceError::NoSuchPlan(parameter(&path, "plan").to_owned()).into());
+            return Err(ServiceError::no_such_plan(parameter(&path, "plan")).into());
         }
         api.service.purge(&by, &id)?;
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 
 pub(super) use self::maintenance::totals;
@@ -60,6 +62,8 @@ pub struct SqliteStore {
     identity: Option<FileIdentity>,
     /// The schema of the file, if this build can only read it.
     newer_schema: Option<u32>,
+    /// Whether this user can only read the file.
+    read_only: bool,
     writer: Mutex<Option<Connection>>,
     reader: Mutex<Option<Connection>>,
 }
@@ -128,14 +132,36 @@ pub(super) fn in_memory() -> Result<Connection> {
     Ok(connection)
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether this user can read a file, and cannot write it or make the files beside it that writing takes.
+fn is_read_only(path: &Path) -> bool {
+    let is_refused = |path: &Path| {
+        matches!(access(path, Access::WRITE_OK), Err(Errno::ACCESS | Errno::ROFS | Errno::PERM))
+    };
+    access(path, Access::READ_OK).is_ok() && (is_refused(path) || is_refused(folder_of(path)))
+}
+
 impl SqliteStore {
     /// Opens the file, creates it if it does not exist, and migrates its schema. A file that a newer Waypost has migrated
-    /// is opened for reading, or refused if that build does not allow it.
+    /// is opened for reading, or refused if that build does not allow it. So is one that this user can only read.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            crate::dirs::make_folder(folder)?;
+        let read_only = is_read_only(path);
+        if !read_only {
+            crate::dirs::make_folder(folder_of(path))?;
+            crate::dirs::make_file(path);
         }
-        crate::dirs::make_file(path);
+        Self::open_existing(path, durability, read_only)
+    }
+
+    /// Opens a file that exists, to read it. Does not migrate it: one of an earlier schema is refused.
+    pub fn open_to_read(path: &Path) -> Result<Self> {
+        Self::open_existing(path, Durability::default(), true)
+    }
+
+    fn open_existing(path: &Path, durability: Durability, read_only: bool) -> Result<Self> {
         let bell = ChangeSignal::new(beside(path, "bell"));
         let mut store = Self {
             path: path.to_owned(),
@@ -143,11 +169,22 @@ impl SqliteStore {
             bell,
             identity: None,
             newer_schema: None,
+            read_only,
             writer: Mutex::new(None),
             reader: Mutex::new(None),
         };
         let mut connection = store.connect()?;
-        store.newer_schema = schema::bring_up_to_date(&mut connection, &store.location())?;
+        store.newer_schema = match read_only {
+            false => schema::bring_up_to_date(&mut connection, &store.location())?,
+            true => {
+                schema::must_be_usable(&connection, &store.location())?;
+                let found = schema::version(&connection)?;
+                if found < schema::KNOWN {
+                    return Err(store.cannot_write("has to be migrated to the schema of this version"));
+                }
+                (found > schema::KNOWN).then_some(found)
+            }
+        };
         store.identity = Some(FileIdentity::of(path)?);
         *lock(&store.writer) = Some(connection);
         Ok(store)
@@ -188,9 +225,33 @@ impl SqliteStore {
 
     /// The file beside the database through which its processes coordinate.
     fn shared_memory(&self) -> PathBuf {
+        self.path_with("-shm")
+    }
+
+    fn path_with(&self, ending: &str) -> PathBuf {
         let mut path = self.path.clone().into_os_string();
-        path.push("-shm");
+        path.push(ending);
         PathBuf::from(path)
+    }
+
+    /// The error of a file that has to be written and cannot be.
+    fn cannot_write(&self, what: &str) -> StoreError {
+        let why = format!("it {what}, and this user cannot write the file or its folder");
+        StoreError::files(&self.path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, why))
+    }
+
+    /// Opens a file that this user can only read. Without a write-ahead log there are no writers, and no file can be made
+    /// through which to coordinate with them.
+    fn connect_to_read(&self) -> rusqlite::Result<Connection> {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let wal = self.path_with("-wal");
+        if std::fs::metadata(wal).is_ok_and(|found| found.len() > 0) {
+            return Connection::open_with_flags(&self.path, flags);
+        }
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+        Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)
     }
 
     fn connect(&self) -> Result<Connection> {
@@ -212,7 +273,11 @@ impl SqliteStore {
         };
         // The file is there already: a missing one must not be replaced by an empty one.
         let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
-        let mut connection = Connection::open_with_flags(&self.path, flags).map_err(named)?;
+        let opened = match self.read_only {
+            true => self.connect_to_read(),
+            false => Connection::open_with_flags(&self.path, flags),
+        };
+        let mut connection = opened.map_err(named)?;
         connection.busy_handler(Some(wait_for_others)).map_err(named)?;
         let synchronous = match self.durability {
             Durability::Full => "FULL",
@@ -220,7 +285,7 @@ impl SqliteStore {
         };
         let mode: String =
             connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(named)?;
-        if mode != "wal" {
+        if mode != "wal" && !self.read_only {
             connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(named)?;
         }
         connection
@@ -239,6 +304,9 @@ impl Store for SqliteStore {
     fn write(&self, work: Work<'_>) -> Result<()> {
         if let Some(found) = self.newer_schema {
             return Err(StoreError::TooNew { what: self.location(), found, known: schema::KNOWN });
+        }
+        if self.read_only {
+            return Err(self.cannot_write("has to be written for this"));
         }
         self.must_be_there()?;
         let mut slot = lock(&self.writer);

@@ -111,7 +111,7 @@ impl Answer {
         let after = after.transpose()?;
         let mut rows = match plan {
             Some(plan) => {
-                let found = context.found(Arc::clone(&plans), plans.resolve(plan)?);
+                let found = context.find_in(Arc::clone(&plans), plan)?;
                 found.view(context, |plan, _| rows_of(plan, config))?
             }
             None => self.all(context, &plans, after.map(|(plan, _)| plan), config)?,

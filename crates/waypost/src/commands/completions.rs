@@ -1,14 +1,33 @@
-//! `waypost completions`: prints a shell completion script.
+//! `waypost completions`: prints the script that lets a shell ask this program for completions. `waypost man` writes the
+//! manual pages.
+
+use std::fs;
+use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::Shell;
+use clap_complete::env::Shells;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 
+/// The variable by which a shell asks for completions.
+pub(crate) const VARIABLE: &str = "WAYPOST_COMPLETE";
+/// The name under which shells find this program.
+const NAME: &str = "waypost";
+/// A file that zsh loads by itself is called instead of being sourced, so that it has to complete the first word too.
+const ZSH_CALLED: &str = "
+if [ \"$funcstack[1]\" = \"_waypost\" ]; then
+    _clap_dynamic_completer_waypost \"$@\"
+fi
+";
+
 const EXAMPLES: &str = "\
+Completes commands, options, and what the store and the configuration know: plans, tasks, executors, queues.
+
 Examples:
   waypost completions bash > ~/.local/share/bash-completion/completions/waypost
+  waypost completions zsh > ~/.zfunc/_waypost     # a folder in fpath
   waypost completions fish > ~/.config/fish/completions/waypost.fish";
 
 #[derive(Debug, Args)]
@@ -20,10 +39,33 @@ pub(crate) struct Completions {
 
 impl Completions {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let name = self.shell.to_string();
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut (context.program)(), "waypost", &mut script);
+        let shells = Shells::builtins();
+        let shell = shells.completer(&name);
+        let shell = shell.ok_or_else(|| Failure::usage(format!("{name} has no completions"), ""))?;
+        shell
+            .write_registration(VARIABLE, NAME, NAME, NAME, &mut script)
+            .map_err(|error| Failure::failed(error.to_string(), ""))?;
         let script = String::from_utf8(script).map_err(|error| Failure::failed(error.to_string(), ""))?;
-        context.out.text(&script);
+        context.out.text(script.trim_start());
+        if self.shell == Shell::Zsh {
+            context.out.text(ZSH_CALLED);
+        }
         Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Folder to write the pages to
+    folder: PathBuf,
+}
+
+impl Man {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let failed = |error: std::io::Error| Failure::file(&self.folder, &error);
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        clap_mangen::generate_to((context.program.definition)(), &self.folder).map_err(failed)
     }
 }

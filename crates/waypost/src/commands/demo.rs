@@ -1,26 +1,29 @@
 //! `waypost demo`: runs a small plan in a new temporary folder. Plan and executors are compiled in, so that it needs
-//! neither configuration nor approval, whoever calls.
+//! neither configuration nor approval, whoever calls. A person at a terminal gets a tour instead.
+
+mod plan;
+mod tour;
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use waypost_config::{Config, Layer, Origin};
-use waypost_core::Draft;
 use waypost_run::{Options, Runner};
 use waypost_service::{Caller, Guard, Service};
 use waypost_store::{Durability, PlanStore, open};
 use waypost_text::hex;
 
-use super::run::{self, Signals, prepare, progress, summary};
+use self::plan::{CONFIG, broken, store_in, submit};
+use self::tour::Tour;
+use super::run::{self, Signals, progress, summary};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::load_config::Folders;
+use crate::store_location::FOLDER;
 
-const CONFIG: &str = include_str!("demo/config.toml");
-const PLAN: &str = include_str!("demo/plan.json");
 /// The files that the plan changes.
 const FILES: [(&str, &str); 3] = [
     ("parser.ts", "export function parse(text: string): Item[] { return []; }\n"),
@@ -28,13 +31,17 @@ const FILES: [(&str, &str); 3] = [
     ("views.ts", "export const show = (item: Item) => item.name;\n"),
 ];
 
+/// Nobody is asked: everything is compiled in.
+const WITHOUT_APPROVAL: &str = "approval = \"never\"\n";
+
 const EXAMPLES: &str = "\
 Three tasks rename a type in three files at the same time, then a fourth checks all of them. Works in a
-new temporary folder and removes it at the end.
+new temporary folder and removes it at the end. At a terminal it is a tour: approval, a failure, why, a
+fix, and the run that continues. Without one, or with --plain, it only runs the plan.
 
 Examples:
   waypost demo
-  waypost demo --keep";
+  waypost demo --plain --keep";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -42,12 +49,19 @@ pub(crate) struct Demo {
     /// Keep the folder with its files, its store and its logs
     #[arg(long)]
     keep: bool,
+    /// Run the plan without the tour
+    #[arg(long)]
+    plain: bool,
 }
 
 impl Demo {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folder = Folder::make()?;
-        let ended = self.run_in(context, &folder.path);
+        let tour = if self.plain { None } else { Tour::begin(context, &folder.path)? };
+        let ended = match tour {
+            Some(tour) => tour.run(),
+            None => run_plain(context, &folder.path),
+        };
         if self.keep {
             context.out.say(format!(
                 "the folder is {}: look at it with `waypost show demo -C …`",
@@ -57,35 +71,30 @@ impl Demo {
         }
         ended
     }
+}
 
-    fn run_in(&self, context: &mut Context, folder: &std::path::Path) -> Outcome {
-        let folders = Folders::new_in(folder.to_owned());
-        let store =
-            open(&format!("sqlite:{}", folders.own.join("waypost.db").display()), Durability::default())?;
-        let plans = Arc::new(PlanStore::new(store));
-        let layer = Layer { origin: Origin::User, name: "demo".to_owned(), text: CONFIG.to_owned() };
-        let broken = |error: &dyn std::fmt::Display| {
-            Failure::failed(format!("the demo is broken: {error}"), "report this")
-        };
-        let config = Config::load(&[layer], []).map_err(|problems| broken(&format!("{problems:?}")))?;
-        let config = Arc::new(config);
-        let draft: Draft = serde_json::from_str(PLAN).map_err(|error| broken(&error))?;
-        let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
-        // The store is the demo's own, and nothing binds the program of a task there.
-        let by = Caller { program: None, only_reports: false, ..context.caller()? };
-        let entered = service.submit(&by, prepare::runnable(&config, draft, None)?);
-        let id = entered.map_err(|error| broken(&error))?.plan;
-        service.start(&by, &id, true, Guard::NONE)?;
-        let options = Options::plans(vec![id.clone()]);
-        let around = folders.execution_env();
-        let mut runner = Runner::with(Arc::clone(&plans), Arc::clone(&config), around, options)
-            .map_err(run::failed_run)?;
-        run::listen(runner.controller(), Signals::TerminateAtOnce)?;
-        let mut watcher = progress::watcher(context, progress::Scope::One(id.clone()), &config);
-        let summary = runner.run(&mut *watcher).map_err(run::failed_run)?;
-        drop(watcher);
-        plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
-    }
+fn run_plain(context: &mut Context, folder: &Path) -> Outcome {
+    let folders = Folders::new_in(folder.to_owned());
+    let store = open(&store_in(folder), Durability::default())?;
+    let plans = Arc::new(PlanStore::new(store));
+    let text = format!("{WITHOUT_APPROVAL}{CONFIG}");
+    let layer = Layer { origin: Origin::User, name: "demo".to_owned(), text };
+    let config = Config::load(&[layer], []).map_err(|problems| broken(&format!("{problems:?}")))?;
+    let config = Arc::new(config);
+    let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
+    // The store is the demo's own, and nothing binds the program of a task there.
+    let by = Caller { program: None, only_reports: false, ..context.caller()? };
+    let id = submit(&service, &config, &by)?;
+    service.start(&by, &id, true, Guard::NONE)?;
+    let options = Options::plans(vec![id.clone()]);
+    let around = folders.execution_env();
+    let mut runner =
+        Runner::with(Arc::clone(&plans), Arc::clone(&config), around, options).map_err(run::failed_run)?;
+    run::listen(runner.controller(), Signals::TerminateAtOnce)?;
+    let mut watcher = progress::watcher(context, progress::Scope::One(id.clone()), &config);
+    let summary = runner.run(&mut *watcher).map_err(run::failed_run)?;
+    drop(watcher);
+    plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
 }
 
 /// A temporary folder, which is removed at the end.
@@ -101,7 +110,7 @@ impl Folder {
         let failed = |error: &std::io::Error| Failure::file(&path, error);
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| failed(&error))?;
         let folder = Self { path: path.clone() };
-        fs::DirBuilder::new().mode(0o700).create(path.join(".waypost")).map_err(|error| failed(&error))?;
+        fs::DirBuilder::new().mode(0o700).create(path.join(FOLDER)).map_err(|error| failed(&error))?;
         for (name, text) in FILES {
             fs::write(path.join(name), text).map_err(|error| failed(&error))?;
         }

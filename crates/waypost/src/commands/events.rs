@@ -62,7 +62,8 @@ impl Events {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=VERSIONS_MAX)?;
         let plans = context.plans()?;
-        let plan: Option<PlanId> = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
+        let plan: Option<PlanId> =
+            self.plan.as_deref().map(|plan| context.service(&plans).resolve_plan(plan)).transpose()?;
         let chosen = !(self.kind.is_empty() && self.task.is_empty() && self.agent.is_empty());
         if chosen {
             let plans_wanted = plan.into_iter().collect();

@@ -138,7 +138,7 @@ impl Export {
         let plans = context.plans()?;
         let mut drafts: Vec<Draft> = Vec::new();
         for plan in &self.plans {
-            let found = context.found(Arc::clone(&plans), plans.resolve(plan)?);
+            let found = context.find_in(Arc::clone(&plans), plan)?;
             drafts.push(match self.version {
                 Some(version) => {
                     found.note_damage(context)?;

@@ -5,10 +5,12 @@ mod hosts;
 mod merge;
 mod report;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use clap::Args;
+use waypost_config::{Layer, Origin};
 use waypost_core::ActorKind;
 
 use self::file_change::{FileChange, What};
@@ -18,7 +20,7 @@ use self::report::{ChangeResult, Report};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::instructions;
-use crate::load_config::Folders;
+use crate::load_config::{self, Folders};
 use crate::output;
 use crate::store_location::IGNORED;
 use crate::trust_prompt;
@@ -28,15 +30,25 @@ use crate::workspace_config::{FILE as CONFIG_FILE, WorkspaceConfig};
 const AGENTS: &str = "AGENTS.md";
 /// The text of a new configuration.
 const CONFIG: &str = include_str!("init/config.toml");
+/// What `--example` adds to it.
+const EXAMPLE_CONFIG: &str = include_str!("init/example.toml");
+/// The plan that `--example` writes, and its name.
+const EXAMPLE_PLAN: &str = include_str!("init/example-plan.json");
+const EXAMPLE_PLAN_FILE: &str = "example-plan.json";
+/// The setting that shows that the executor is there already.
+const EXAMPLE_EXECUTOR: &str = "executors.echo.";
 
 const EXAMPLES: &str = "\
 Creates missing files. Changes existing files only after a person confirms, or with --yes, and keeps
 their other content. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
   claude  .mcp.json               cursor  .cursor/mcp.json    gemini  .gemini/settings.json
   codex   .codex/config.toml      vscode  .vscode/mcp.json
+--example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes
+example-plan.json, which runs with it.
 
 Examples:
   waypost init --print
+  waypost init --example
   waypost init --client claude --client codex
   waypost init --client cursor --command /opt/bin/waypost --yes";
 
@@ -55,33 +67,50 @@ pub(crate) struct Init {
     /// Program that hosts start [default: `waypost` on their PATH]
     #[arg(long, value_name = "PATH")]
     command: Option<String>,
+    /// Write an executor and a plan that runs with it, to try out
+    #[arg(long)]
+    example: bool,
 }
 
 impl Init {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let is_person = context.actor()?.kind == ActorKind::Person;
+        let by = context.actor()?.kind;
         let clients = self.wanted(&folders.workspace);
         let entry = self.entry(context);
         let mut report =
             Report::new(&folders.workspace, clients.iter().map(|client| client.known().word).collect());
-        for step in steps(&folders, &clients, &entry) {
-            let fate = self.apply(context, &step, is_person)?;
+        // What the file said before has to be trusted by somebody who has read it.
+        let is_trusted = || load_config::not_trusted(&folders, by).is_ok_and(|why| why.is_none());
+        let was_trusted = is_trusted();
+        for step in self.steps(&folders, &clients, &entry) {
+            let fate = self.apply(context, &step, by == ActorKind::Person)?;
             report.add(step, fate);
         }
-        if report.has_written(&name_of(&folders, CONFIG_FILE)) && trust_prompt::is_present(context)? {
+        let has_written = report.has_written(&name_of(&folders, CONFIG_FILE));
+        if has_written && was_trusted && trust_prompt::is_present(context)? {
             WorkspaceConfig::read(&folders.own, &folders.workspace)?.trust("init")?;
         }
-        self.note(context, &folders.workspace, &clients, &entry);
+        if self.example && !self.print {
+            report.next = example_commands(if is_trusted() { "" } else { " --config .waypost/config.toml" });
+        }
+        if !self.is_only_example() {
+            self.note(context, &folders.workspace, &clients, &entry);
+        }
         for client in clients.iter().filter(|client| report.has_written(client.known().file)) {
             context.out.say(client.known().next);
         }
         report.end(context, self.print)
     }
 
+    /// Whether no host is to be set up.
+    fn is_only_example(&self) -> bool {
+        self.example && self.clients.is_empty()
+    }
+
     fn wanted(&self, workspace: &Path) -> Vec<Host> {
         let mut clients = self.clients.clone();
-        if clients.is_empty() {
+        if clients.is_empty() && !self.example {
             clients = Host::ALL.to_vec();
             clients.retain(|client| client.is_used(workspace, &is_program));
         }
@@ -135,6 +164,46 @@ impl Init {
         Ok(ChangeResult::Changed)
     }
 
+    /// The changes to all files, each file once.
+    fn steps(&self, folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> {
+        let mut steps = Vec::new();
+        let root = folders.own.parent().unwrap_or(&folders.own);
+        let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
+        let mut add_own = |file: &str, merge: &dyn Fn(Option<&str>) -> Result<Merged, Unmergeable>| {
+            let relative = format!("{own}/{file}");
+            steps.push(FileChange::new(root, &relative, name_of(folders, file), merge));
+        };
+        add_own(".gitignore", &|old| unless_there(old, IGNORED));
+        add_own(CONFIG_FILE, &|old| match self.example {
+            true => with_example(old.unwrap_or(CONFIG)),
+            false => unless_there(old, CONFIG),
+        });
+        let mut add = |file: &str, merge: &dyn Fn(Option<&str>) -> Result<Merged, Unmergeable>| {
+            let step = FileChange::new(&folders.workspace, file, file.to_owned(), merge);
+            // One name may be a link to another.
+            if steps.iter().all(|other| other.path != step.path) {
+                steps.push(step);
+            }
+        };
+        if self.example {
+            add(EXAMPLE_PLAN_FILE, &|old| unless_there(old, EXAMPLE_PLAN));
+        }
+        if self.is_only_example() {
+            return steps;
+        }
+        for client in clients {
+            add(client.known().file, &|old| client.merged(old, entry));
+        }
+        let section = |old: Option<&str>| merge::section(old, &instructions::section());
+        add(AGENTS, &section);
+        for file in Host::ALL.into_iter().filter_map(|host| host.known().instead_of_agents) {
+            if is_text_of_its_own(&folders.workspace.join(file)) {
+                add(file, &section);
+            }
+        }
+        steps
+    }
+
     /// Prints notes about missing hosts, programs and instruction files.
     fn note(&self, context: &mut Context, workspace: &Path, clients: &[Host], entry: &Entry) {
         if clients.is_empty() {
@@ -167,38 +236,38 @@ fn name_of(folders: &Folders, file: &str) -> String {
     path.strip_prefix(&folders.workspace).unwrap_or(&path).display().to_string()
 }
 
-/// The changes to all files, each file once.
-fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> {
-    let mut steps = Vec::new();
-    let root = folders.own.parent().unwrap_or(&folders.own);
-    let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
-    for (file, text) in [(".gitignore", IGNORED), (CONFIG_FILE, CONFIG)] {
-        // Existing files belong to the operator.
-        let unless_there = |old: Option<&str>| match old {
-            Some(_) => Ok(Merged::Same),
-            None => Ok(Merged::Text(text.to_owned())),
-        };
-        let relative = format!("{own}/{file}");
-        steps.push(FileChange::new(root, &relative, name_of(folders, file), unless_there));
-    }
-    let mut add = |file: &str, merge: &dyn Fn(Option<&str>) -> Result<Merged, Unmergeable>| {
-        let step = FileChange::new(&folders.workspace, file, file.to_owned(), merge);
-        // One name may be a link to another.
-        if steps.iter().all(|other| other.path != step.path) {
-            steps.push(step);
-        }
+/// Existing files belong to the operator.
+fn unless_there(old: Option<&str>, text: &str) -> Result<Merged, Unmergeable> {
+    Ok(if old.is_some() { Merged::Same } else { Merged::Text(text.to_owned()) })
+}
+
+/// What to type after `--example`.
+fn example_commands(more: &str) -> Vec<String> {
+    vec![
+        format!("waypost run {EXAMPLE_PLAN_FILE} --dry-run{more}"),
+        format!("waypost run {EXAMPLE_PLAN_FILE}{more}"),
+    ]
+}
+
+/// Adds the example's executor to a configuration. An executor of that name is the operator's own.
+fn with_example(old: &str) -> Result<Merged, Unmergeable> {
+    let settings = |text: &str| {
+        let name = CONFIG_FILE.to_owned();
+        Layer { origin: Origin::Workspace, name, text: text.to_owned() }.settings()
     };
-    for client in clients {
-        add(client.known().file, &|old| client.merged(old, entry));
+    let has_executor =
+        |settings: BTreeMap<String, String>| settings.keys().any(|name| name.starts_with(EXAMPLE_EXECUTOR));
+    if settings(old).is_some_and(has_executor) {
+        return Ok(Merged::Same);
     }
-    let section = |old: Option<&str>| merge::section(old, &instructions::section());
-    add(AGENTS, &section);
-    for file in Host::ALL.into_iter().filter_map(|host| host.known().instead_of_agents) {
-        if is_text_of_its_own(&folders.workspace.join(file)) {
-            add(file, &section);
-        }
+    let new = format!("{}\n\n{EXAMPLE_CONFIG}", old.trim_end());
+    match settings(&new) {
+        Some(_) => Ok(Merged::Text(new)),
+        None => Err(Unmergeable {
+            why: "its executors are not written as tables; add this one yourself".to_owned(),
+            paste: EXAMPLE_CONFIG.to_owned(),
+        }),
     }
-    steps
 }
 
 /// Whether an instruction file exists, is not a link to AGENTS.md, and does not refer to it instead of having its own section.
@@ -227,7 +296,7 @@ fn is_program(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use waypost_config::{Config, Layer, Origin};
+    use waypost_config::Config;
 
     use super::*;
 

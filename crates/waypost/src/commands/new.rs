@@ -80,7 +80,8 @@ impl New {
             draft.tasks.push(Task::new(TaskSpec::new(id, description)));
         }
         let id = self.id.as_deref().map(plan_id).transpose()?;
-        let plans = context.plans_to_add_to()?;
+        // Its last line says where the plan is.
+        let plans = context.plans_in(&context.store_location()?)?;
         let options = CreateOptions { id, ..CreateOptions::default() };
         let reply = context.service(&plans).create(&by, draft, options)?;
         context.warn(&reply);

@@ -48,7 +48,7 @@ impl Next {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=TASKS_MAX)?;
         let plans = context.plans()?;
-        let plan = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
+        let plan = self.plan.as_deref().map(|plan| context.service(&plans).resolve_plan(plan)).transpose()?;
         if self.claim {
             return self.take_first(context, &plans, plan.as_ref());
         }

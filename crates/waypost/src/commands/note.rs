@@ -76,7 +76,7 @@ impl Get {
     fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let head = found.plans.store().query(|read| read.head(&found.id))?;
-        let head = head.ok_or_else(|| ServiceError::NoSuchPlan(found.id.to_string()))?;
+        let head = head.ok_or_else(|| ServiceError::no_such_plan(&found.id))?;
         if context.out.json {
             return context
                 .out

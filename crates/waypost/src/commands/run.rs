@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use serde_json::json;
 use signal_hook::consts::SIGTERM;
-use waypost_config::Config;
-use waypost_core::{Draft, Phase, PlanId, Status, Task};
+use waypost_config::{Config, Executor};
+use waypost_core::{Draft, Phase, Plan, PlanId, Status, Task};
 use waypost_exec::AttemptKey;
 use waypost_formats::Dialect;
 use waypost_run::{
@@ -58,6 +58,16 @@ Examples:
   waypost run kq3 --retry-failed
   waypost run plan.json --yes --json
   waypost run plan.json --watch --write-back";
+
+/// Executors that are named to somebody whose plan names none.
+const EXECUTORS_NAMED_MAX: usize = 8;
+/// What a configuration without an executor lacks.
+const NO_EXECUTOR: &str = "  \
+  an executor is a program or an agent that works on tasks; define one in .waypost/config.toml, for example:
+    [executors.claude]
+    kind = \"agent\"
+    agent = \"claude\"
+  `waypost init --example` writes one that only prints, and a plan to try it with";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -183,7 +193,13 @@ impl Run {
             if let Some(back) = &mut back {
                 plans.with_plan(&id, |plan| back.finish(context, plan))?;
             }
-            plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?
+            plans.with_plan(&id, |plan| {
+                let ended = summary::print(context, plan, &summary);
+                ended.map_err(|failure| match failure.exit {
+                    Exit::Failed => no_executor(plan, &config).unwrap_or(failure),
+                    _ => failure,
+                })
+            })?
         })();
         rescued(&plans, outcome)
     }
@@ -315,6 +331,40 @@ impl Run {
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(false),
         }
     }
+}
+
+/// Explains how machines get something to do, if the plan that a run has left gives them nothing.
+fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
+    let (id, counts) = (plan.id(), plan.counts());
+    let is_untouched = counts.in_progress() == 0 && counts.failed == 0 && plan.asking().next().is_none();
+    if plan.state().phase != Phase::Active || plan.has_machine_work() || !is_untouched {
+        return None;
+    }
+    let message = format!("no task of plan {id} names an executor, so there is nothing for machines to run");
+    let by_hand = format!("people and agents work on it with `waypost next {id} --claim`");
+    let is_program = |executor: &Executor| !matches!(executor, Executor::Noop | Executor::Human);
+    let own: Vec<&str> = config
+        .executors
+        .iter()
+        .filter(|(_, executor)| is_program(executor))
+        .map(|(name, _)| name.as_str())
+        .take(EXECUTORS_NAMED_MAX)
+        .collect();
+    let failure = match own.first() {
+        Some(first) => {
+            let hint = format!("`waypost run {id} --executor {first}` runs its tasks with it; {by_hand}");
+            let names = own.join(", ");
+            Failure::failed(message, hint)
+                .with_detail(format!("  the configuration has the executors {names}"))
+        }
+        None => {
+            let hint = format!("then `waypost run {id} --executor claude` runs its tasks with it; {by_hand}");
+            let mut failure = Failure::failed(message, hint);
+            failure.details = NO_EXECUTOR.lines().map(str::to_owned).collect();
+            failure
+        }
+    };
+    Some(Failure { code: "no_executor".to_owned(), ..failure })
 }
 
 /// Resets what failed or was cancelled, if anything did.

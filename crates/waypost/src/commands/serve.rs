@@ -1,5 +1,6 @@
-//! `waypost serve`: serves plans to agents and people over HTTP, and runs them with an embedded worker, until it is stopped.
+//! `waypost serve`: serves the dashboard and plans to people and agents over HTTP, and runs them with an embedded worker, until it is stopped.
 
+mod browser;
 mod embedded_worker;
 mod sign_in_link;
 
@@ -19,6 +20,7 @@ use waypost_http::{
 use waypost_mcp::{Server, http_service};
 use waypost_store::{SharingScope, Store, StoreError};
 
+use self::browser::SignInPage;
 use self::embedded_worker::EmbeddedWorker;
 use self::sign_in_link::SignInLink;
 use super::http_listener::{address, host_origin_guard, tokens};
@@ -37,7 +39,7 @@ The link signs in once, within ten minutes. Without a terminal it is written to 
 Ctrl-C or SIGTERM once: start no further tasks, wait for running ones for a while, and exit; again: stop them and exit.
 
 Examples:
-  waypost serve
+  waypost serve --open
   waypost serve --listen 8021
   waypost serve --no-worker
   waypost serve --listen 0.0.0.0:8021 --allow-host plans.example.org
@@ -63,6 +65,9 @@ pub(crate) struct Serve {
     /// Also run the active plans of all queues (default)
     #[arg(long, conflicts_with = "no_worker")]
     worker: bool,
+    /// Open the dashboard in the browser, signed in
+    #[arg(long)]
+    open: bool,
     /// Run no plans; leave that to `waypost worker`
     #[arg(long)]
     no_worker: bool,
@@ -73,7 +78,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let Self { listen, tools, hosts, origins, worker: _, no_worker, files } = self;
+        let Self { listen, tools, hosts, origins, worker: _, open: opens_browser, no_worker, files } = self;
         let guard = host_origin_guard(listen, &hosts, &origins)?;
         let folders = context.folders()?;
         trust_prompt::ask_if_present(context, &folders)?;
@@ -119,8 +124,12 @@ impl Serve {
             let runs_plans = !no_worker && not_trusted.is_none();
             let beside = runs_plans.then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
-            let link = code.map(|code| SignInLink::publish(at, &code, beside_tokens.as_deref()));
+            let url = code.map(|code| sign_in_link::url(at, &code));
+            let link = url.clone().map(|url| SignInLink::publish(at, url, beside_tokens.as_deref()));
             greet(context, at, link.as_ref(), not_trusted.as_ref())?;
+            let _page = url.filter(|_| opens_browser).and_then(|url| {
+                SignInPage::open(&url, at.port(), beside_tokens.as_deref(), context.for_server().out)
+            });
             let ended = serve(listener, site, async {
                 tokio::select! {
                     _signals_are_gone = stop.recv() => {}

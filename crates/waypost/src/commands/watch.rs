@@ -41,7 +41,7 @@ impl Watch {
         }
         let config = context.load_config(&context.folders()?, None)?;
         let plans = context.plans()?;
-        let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
+        let only = self.plan.as_deref().map(|plan| context.service(&plans).resolve_plan(plan)).transpose()?;
         let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;
         let heard = listen(observer.controller(), Signals::CountAll)?;
         let scope = match &only {

@@ -539,3 +539,51 @@ fn an_account_without_a_home_keeps_no_tokens_and_writes_no_link() {
     let site = Site::begin_with(folder.clone(), serve);
     assert_eq!((&site.greeting["login"], &site.greeting["login_file"]), (&Value::Null, &Value::Null));
 }
+
+#[test]
+fn the_browser_gets_a_private_page_that_leads_to_the_sign_in_link() {
+    let workspace = Workspace::new();
+    let programs = workspace.root.join("programs");
+    std::fs::create_dir_all(&programs).unwrap();
+    let opener = programs.join(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
+    std::fs::write(
+        &opener,
+        "#!/bin/sh\necho \"$@\" > ../opened\nls -l \"$1\" > ../mode\ncp \"$1\" ../page\nexit 0\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let serve = |path: &str| {
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.env("PATH", path).args(["serve", "--no-worker", "--open"]);
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap()).lines();
+        (child, said)
+    };
+    let end = |mut child: Child| {
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(child.wait().unwrap().success());
+    };
+    let (child, _said) = serve(&format!("{}:/usr/bin:/bin", programs.display()));
+    let page = workspace.root.join("page");
+    let mut pause = waypost_store::watch_file(&workspace.root.join("never"));
+    let begun = std::time::Instant::now();
+    while !std::fs::read_to_string(&page).is_ok_and(|text| text.contains("</a>")) {
+        assert!(begun.elapsed() < BOUND, "no browser was opened");
+        pause.wait(Duration::from_millis(20)).unwrap();
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    let link = page.split('"').find(|part| part.starts_with("http://")).unwrap();
+    assert_eq!((open_link(link), open_link(link)), (200, 401));
+    let opened = std::fs::read_to_string(workspace.root.join("opened")).unwrap();
+    let (_, code) = link.split_once("/#login=").unwrap();
+    assert!(!opened.contains(code), "every user sees the arguments of a program: {opened}");
+    assert!(std::fs::read_to_string(workspace.root.join("mode")).unwrap().starts_with("-rw-------"));
+    end(child);
+    assert!(!Path::new(opened.trim()).exists(), "the page is gone with the server");
+
+    let (child, mut said) = serve("/nonexistent");
+    let note = said.find(|line| line.as_ref().unwrap().contains("no browser was opened")).unwrap().unwrap();
+    assert!(note.contains("open the sign-in link yourself"), "{note}");
+    end(child);
+}

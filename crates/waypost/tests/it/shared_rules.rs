@@ -623,3 +623,26 @@ fn the_history_names_a_restore_in_every_front_end() {
     let events = front_ends.read("/events?plan=p&limit=100");
     assert!(events.to_string().contains("\"plan_restored\""), "{events}");
 }
+
+#[test]
+fn a_name_that_is_almost_right_is_answered_with_the_right_one() {
+    let front_ends = FrontEnds::start();
+    create(&front_ends, "sign-in");
+    let agent = |arguments: Value| front_ends.mcp(Agent).call("plan_get", arguments);
+    let replies = [
+        (front_ends.cli(Person, &["show", "sing-in"]), "sign-in"),
+        (front_ends.cli(Person, &["why", "sign-in", "t11"]), "t1"),
+        (agent(json!({ "plan": "sing-in" })), "sign-in"),
+        (agent(json!({ "plan": "sign-in", "task": "t11" })), "t1"),
+        (front_ends.http(Person, Request::get("/plans/sing-in")), "sign-in"),
+        (front_ends.http(Person, Request::get("/plans/sign-in/tasks/t11")), "t1"),
+    ];
+    for (reply, nearest) in replies {
+        let Reply::Refused { answer, .. } = reply else { panic!("{reply:?}") };
+        assert!(answer.to_string().contains(&format!("did you mean {nearest}?")), "{answer}");
+    }
+    let Reply::Refused { answer, .. } = front_ends.cli(Person, &["show", "other"]) else {
+        panic!("accepted")
+    };
+    assert!(answer["hint"].as_str().unwrap().contains("waypost list"), "{answer}");
+}

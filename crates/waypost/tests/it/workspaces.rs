@@ -1,6 +1,8 @@
 //! Which store is found from where: repositories, worktrees, submodules, folders.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use crate::transcript::Workspace;
@@ -160,4 +162,81 @@ fn a_said_store_is_used_before_all_others() {
     command.env("WAYPOST_STORE", "sqlite:from-variable.db").args(["--global", "new", "A"]);
     assert!(command.output().unwrap().status.success());
     assert!(workspace.work().join("from-variable.db").is_file());
+}
+
+#[test]
+fn a_folder_of_ours_that_is_committed_gets_its_gitignore_with_the_first_plan() {
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.work().join(".git")).unwrap();
+    put(&workspace.work().join(".waypost/config.toml"), "");
+    assert_eq!(store_from(&workspace, &workspace.work()), "/repo/.waypost/waypost.db");
+    assert_eq!(fs::read_to_string(workspace.work().join(".waypost/.gitignore")).unwrap(), "*\n");
+}
+
+#[test]
+fn outside_a_repository_the_first_write_says_where_plans_are_kept() {
+    let said = |workspace: &Workspace| {
+        put(&workspace.work().join("TODO.md"), "- [ ] Read it\n");
+        let output = workspace.waypost(&["import", "TODO.md"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let workspace = Workspace::new();
+    let kept = format!("are kept in sqlite:{}/.waypost/waypost.db", workspace.work().display());
+    assert!(said(&workspace).contains(&kept), "{kept}");
+    assert!(!said(&workspace).contains("are kept in"), "it is said once");
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.work().join(".git")).unwrap();
+    assert!(!said(&workspace).contains("are kept in"));
+}
+
+/// Nobody's id, for a test that runs as root, whom no mode stops.
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_store_that_cannot_be_written_can_be_read() {
+    let workspace = Workspace::new();
+    let plan = store_from(&workspace, &workspace.work());
+    assert_eq!(plan, "/repo/.waypost/waypost.db");
+    let folder = workspace.work().join(".waypost");
+    let modes = |file_mode: u32, folder_mode: u32| {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            fs::set_permissions(path, fs::Permissions::from_mode(file_mode)).unwrap();
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(folder_mode)).unwrap();
+    };
+    let run = |words: &[&str]| {
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY).env("WAYPOST_INJECTED_UID", NOBODY.to_string());
+        }
+        command.args(words).output()
+    };
+    modes(0o444, 0o555);
+    if let Err(error) = run(&["--version"]) {
+        eprintln!("LEFT OUT: another user cannot start the program that is tested: {error}");
+        return modes(0o600, 0o700);
+    }
+    let listed = run(&["list", "--json"]).unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let id = listed["plans"][0]["id"].as_str().unwrap().to_owned();
+    for words in [&["show", &id][..], &["history", &id], &["export", &id], &["status"]] {
+        let output = run(words).unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let expected = match words[0] {
+            "history" => "v1",
+            "status" => "1 plan in all",
+            _ => "A plan",
+        };
+        assert!(output.status.success() && shown.contains(expected), "{words:?}: {output:?}");
+    }
+    let refused = run(&["note", &id, "mine"]).unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("waypost.db: it has to be written for this"), "{said}");
+    // Only the folder, as on a system that others administer.
+    modes(0o666, 0o555);
+    assert!(run(&["show", &id]).unwrap().status.success());
+    modes(0o600, 0o700);
 }

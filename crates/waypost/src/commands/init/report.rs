@@ -65,11 +65,13 @@ pub(super) struct Report {
     workspace: String,
     clients: Vec<&'static str>,
     files: Vec<(FileChange, ChangeResult)>,
+    /// Commands to type next.
+    pub(super) next: Vec<String>,
 }
 
 impl Report {
     pub(super) fn new(workspace: &Path, clients: Vec<&'static str>) -> Self {
-        Self { workspace: workspace.display().to_string(), clients, files: Vec::new() }
+        Self { workspace: workspace.display().to_string(), clients, files: Vec::new(), next: Vec::new() }
     }
 
     pub(super) fn add(&mut self, step: FileChange, fate: ChangeResult) {
@@ -85,12 +87,15 @@ impl Report {
         let missing: Vec<&(FileChange, ChangeResult)> =
             self.files.iter().filter(|(_, fate)| fate.is_missing()).collect();
         if context.out.json {
-            let answer = json!({
+            let mut answer = json!({
                 "workspace": self.workspace,
                 "clients": self.clients,
                 "changed": self.files.iter().any(|(_, fate)| fate.is_written()),
                 "files": self.files.iter().map(|(step, fate)| file_json(step, *fate)).collect::<Vec<_>>(),
             });
+            if !self.next.is_empty() {
+                answer["next"] = self.next.into();
+            }
             let (Value::Object(facts), false) = (&answer, missing.is_empty()) else {
                 return context.out.value(&answer);
             };
@@ -110,6 +115,10 @@ impl Report {
             context.out.say("nothing to change: everything is set up");
         } else if only_print {
             context.out.say("nothing was written");
+        }
+        if !self.next.is_empty() {
+            context.out.line("next:");
+            self.next.iter().for_each(|command| context.out.line(format!("  {command}")));
         }
         Ok(())
     }

@@ -18,15 +18,19 @@ pub(super) enum SignInLink {
     Unwritable(String),
 }
 
+/// The link with this code to a server at this address.
+pub(super) fn url(at: SocketAddr, code: &str) -> String {
+    let mut reachable = at;
+    if at.ip().is_unspecified() {
+        reachable.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    format!("http://{reachable}/#login={code}")
+}
+
 impl SignInLink {
     /// Creates the link. A file is placed in the folder of the tokens and named after the port, which only one server
     /// has.
-    pub(super) fn publish(at: SocketAddr, code: &str, tokens: Option<&Path>) -> Self {
-        let mut reachable = at;
-        if at.ip().is_unspecified() {
-            reachable.set_ip(Ipv4Addr::LOCALHOST.into());
-        }
-        let url = format!("http://{reachable}/#login={code}");
+    pub(super) fn publish(at: SocketAddr, url: String, tokens: Option<&Path>) -> Self {
         if io::stdout().is_terminal() {
             return Self::Printed(url);
         }

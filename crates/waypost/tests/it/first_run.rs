@@ -1,0 +1,217 @@
+//! What a newcomer meets: the demo, the example, a plan that nothing here can run, and what a shell completes.
+
+use std::fs;
+use std::process::Output;
+
+use waypost_core::Phase;
+
+use crate::examples::stored;
+use crate::run::{configure, text};
+use crate::tmux::Tmux;
+use crate::transcript::Workspace;
+
+fn ok(output: &Output) -> (String, String) {
+    let (out, err) = text(output);
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    (out, err)
+}
+
+#[test]
+fn a_plan_without_an_executor_says_how_to_give_it_one_and_then_runs() {
+    let workspace = Workspace::new();
+    ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read", "--task", "Write"]));
+    let output = workspace.at_terminal(&["run", "move"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("error: no task of plan move names an executor"), "{err}");
+    assert!(err.contains("waypost run move --executor claude"), "{err}");
+    // The three lines are a configuration with that executor.
+    let lines: Vec<&str> = err
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| !line.starts_with("[executors."))
+        .take_while(|line| line.starts_with('[') || line.contains(" = "))
+        .collect();
+    assert_eq!(lines.len(), 3, "{err}");
+    configure(&workspace, &lines.join("\n"));
+    let (out, _) = ok(&workspace.waypost(&["run", "move", "--dry-run", "--executor", "claude"]));
+    assert!(out.contains("claude"), "{out}");
+    let output = workspace.waypost(&["run", "move", "--json"]);
+    let failure: serde_json::Value = serde_json::from_str(text(&output).1.lines().last().unwrap()).unwrap();
+    assert_eq!(failure["error"]["code"], "no_executor", "{failure}");
+    assert!(failure["error"]["hint"].as_str().unwrap().contains("--executor claude"), "{failure}");
+}
+
+#[test]
+fn the_example_writes_an_executor_and_a_plan_and_the_commands_that_it_prints_work() {
+    for terminal in ["yes", ""] {
+        let workspace = Workspace::new();
+        let shell = |line: &str| {
+            let mut command = workspace.command("sh");
+            command.env("WAYPOST_INJECTED_TERMINAL", terminal).args(["-c", line]).output().unwrap()
+        };
+        let (out, _) = ok(&shell("waypost init --example"));
+        let commands: Vec<&str> = out.lines().skip_while(|line| *line != "next:").skip(1).collect();
+        assert_eq!(commands.len(), 2, "{out}");
+        for command in &commands {
+            ok(&shell(command));
+        }
+        assert_eq!(stored(&workspace, "example").state().phase, Phase::Completed);
+        assert!(!workspace.work().join("AGENTS.md").exists(), "no host was asked for");
+        let (out, _) = ok(&shell("waypost init --example --json"));
+        let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(answer["changed"], false, "{answer}");
+    }
+}
+
+#[test]
+fn the_example_leaves_a_configuration_in_place_and_trusts_nothing_that_nobody_has_read() {
+    let workspace = Workspace::new();
+    let file = workspace.work().join(".waypost/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let old = "[executors.mine]\nkind = \"process\"\ncommand = [\"true\"]\n";
+    fs::write(&file, old).unwrap();
+    let output = workspace.at_terminal(&["init", "--example"]);
+    assert_eq!(output.status.code(), Some(1), "an existing file is changed only with a word: {output:?}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), old);
+    ok(&workspace.at_terminal(&["init", "--example", "--yes"]));
+    let new = fs::read_to_string(&file).unwrap();
+    assert!(new.starts_with(old) && new.contains("[executors.echo]"), "{new}");
+    let output = workspace.waypost(&["run", "example-plan.json"]);
+    assert!(text(&output).1.contains("is not trusted"), "{output:?}");
+}
+
+#[test]
+fn without_a_terminal_the_demo_runs_and_asks_nobody_whoever_calls() {
+    for agent in [false, true] {
+        let workspace = Workspace::new();
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        if agent {
+            command.env("CLAUDECODE", "1");
+        }
+        let (out, err) = ok(&command.arg("demo").output().unwrap());
+        assert!(out.contains("plan demo is completed"), "{out}{err}");
+        assert_eq!(fs::read_dir(workspace.root.join("tmp")).unwrap().count(), 0, "the folder is removed");
+        assert_eq!(fs::read_dir(workspace.work()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn at_a_terminal_the_demo_leads_from_approval_over_a_failure_to_the_end() {
+    let workspace = Workspace::new();
+    let tmux = Tmux::new(&workspace, 120, 90);
+    let go_on = |before: &str| {
+        tmux.wait(before);
+        tmux.wait_until("it waits for a key", |screen| {
+            screen.trim_end().ends_with("Enter continues, q leaves:")
+        });
+        tmux.press(&["Enter"]);
+    };
+    tmux.line("clear; waypost demo; echo ended-$?");
+    go_on("$ waypost show demo");
+    // Nothing is approved by a word that was not asked for.
+    tmux.wait("Type yes to approve:");
+    tmux.line("no");
+    go_on("It is not approved, so nothing runs");
+    tmux.wait_until("it asks once more", |screen| screen.matches("Type yes to approve:").count() == 2);
+    tmux.line("yes");
+    go_on("Now it may run");
+    go_on("The check failed");
+    assert!(tmux.wait("still has the old name").contains("legacy.ts:1:"), "the log names the file");
+    go_on("still has the old name");
+    go_on("Every step is a version");
+    let screen = tmux.wait("t, d, or Enter to end:");
+    assert!(screen.contains("plan demo is completed"), "{screen}");
+    assert!(screen.contains("agent:robin") && screen.contains("person:ada"), "{screen}");
+    tmux.line("t");
+    tmux.wait("Tasks ");
+    tmux.press(&["q"]);
+    tmux.wait("SCOPE");
+    tmux.press(&["q"]);
+    let asks_again = |screen: &str| screen.trim_end().ends_with("t, d, or Enter to end:");
+    tmux.wait_until("it asks again", asks_again);
+    tmux.line("d");
+    tmux.wait("Ctrl-C stops the server");
+    tmux.press(&["C-c"]);
+    tmux.wait("the server ended");
+    tmux.wait_until("it asks again", asks_again);
+    tmux.press(&["Enter"]);
+    tmux.wait("ended-0");
+    assert_eq!(fs::read_dir(workspace.root.join("tmp")).unwrap().count(), 0, "the folder is removed");
+    let notes = workspace.root.join("home/.local/state/waypost/stores");
+    assert_eq!(fs::read_dir(notes).map_or(0, Iterator::count), 0, "so is the note about its store");
+    let again = || {
+        tmux.line("clear");
+        tmux.wait_gone("ended-");
+        tmux.line("waypost demo; echo ended-$?");
+    };
+    // Whoever leaves early leaves nothing behind.
+    again();
+    tmux.wait("Enter continues, q leaves:");
+    tmux.line("q");
+    tmux.wait("ended-0");
+    again();
+    tmux.wait("Enter continues, q leaves:");
+    tmux.press(&["C-c"]);
+    tmux.wait("ended-130");
+    assert_eq!(fs::read_dir(workspace.root.join("tmp")).unwrap().count(), 0);
+}
+
+/// What bash would offer after this line.
+fn completed(workspace: &Workspace, line: &str) -> Vec<String> {
+    let script = format!(
+        "eval \"$(waypost completions bash)\"; COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+         COMP_TYPE=9; _clap_complete_waypost waypost \"${{COMP_WORDS[COMP_CWORD]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let (out, err) = ok(&workspace.command("bash").args(["--norc", "-c", &script]).output().unwrap());
+    assert_eq!(err.replace("bash: line 1: compopt: not currently executing completion function\n", ""), "");
+    out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shell_completes_plans_tasks_executors_and_queues() {
+    let workspace = Workspace::new();
+    configure(
+        &workspace,
+        "[executors.deploy]\nkind = \"process\"\ncommand = [\"true\"]\n[queues.slow]\nconcurrency = 1\n",
+    );
+    assert_eq!(completed(&workspace, "waypost show tok"), [""; 0], "there is no store");
+    assert!(!workspace.work().join(".waypost/waypost.db").exists(), "looking makes none");
+    for (id, task) in [("tokens", "Read the module"), ("toolbox", "Sort it")] {
+        ok(&workspace.waypost(&["new", "A plan", "--id", id, "--task", task, "--task", "Write"]));
+    }
+    let check = |line: &str, expected: &[&str]| {
+        let mut found = completed(&workspace, line);
+        found.retain(|word| !word.starts_with('-'));
+        found.sort();
+        assert_eq!(found, expected, "{line}");
+    };
+    check("waypost show to", &["tokens", "toolbox"]);
+    check("waypost show tok", &["tokens"]);
+    check("waypost done tokens ''", &["t1", "t2"]);
+    check("waypost done tokens t2", &["t2"]);
+    check("waypost task add tokens More --depends-on t1,t", &["t1,t1", "t1,t2"]);
+    check("waypost run tokens --executor d", &["deploy"]);
+    check("waypost list --queue s", &["slow"]);
+    check("waypost -C .. show to", &[]);
+    check("waypost -C ../repo show tok", &["tokens"]);
+    check("waypost done nothing ''", &[]);
+    check("waypost sho", &["show"]);
+    // A store that cannot be read offers nothing, and says nothing.
+    fs::write(workspace.work().join(".waypost/waypost.db"), "not a database").unwrap();
+    check("waypost show to", &[]);
+    // An untrusted configuration is not asked about, and its names are not used.
+    let home = workspace.root.join("home/.local/state/waypost/trust");
+    fs::remove_dir_all(home).unwrap();
+    check("waypost run tokens --executor d", &[]);
+}
+
+#[test]
+fn there_is_a_manual_page_of_every_command() {
+    let workspace = Workspace::new();
+    ok(&workspace.waypost(&["man", "pages"]));
+    let page = |name: &str| fs::read_to_string(workspace.work().join("pages").join(name)).unwrap();
+    assert!(page("waypost.1").contains("Plans that agents write, people approve and machines run"));
+    assert!(page("waypost-run.1").contains("retry\\-failed"));
+    assert!(page("waypost-task-add.1").contains("Add a task"));
+}
