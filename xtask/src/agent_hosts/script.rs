@@ -19,6 +19,10 @@ pub(crate) const TOOLS: [&str; 10] = [
 pub(crate) const TITLE: &str = "Tidy the kitchen";
 /// The tasks of that plan.
 pub(crate) const TASKS: [&str; 3] = ["wash", "dry", "put-away"];
+/// The plan that is there before a model that stops too early.
+pub(crate) const CLAIMED: &str = "dishes";
+/// What a Stop hook says of a task that is still claimed.
+pub(crate) const REMINDER: &str = "is still yours";
 /// The final message of the model.
 pub(crate) const FINISHED: &str = "The plan is completed.";
 /// Maximum number of calls, so that the script ends even if the plan is never approved.
@@ -42,8 +46,32 @@ pub(crate) enum Move {
     Say(String),
 }
 
-/// Returns the next step of a model that was offered these of our tools and has made these calls.
-pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
+/// What a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// Creates a plan, has it approved, and works through it.
+    Work,
+    /// Stops at once, with a task still claimed, and reports it when it is reminded of it.
+    Stop,
+}
+
+impl Script {
+    /// Returns the next step of a model that was offered these of our tools, has made these calls, and was sent this.
+    pub(crate) fn next(self, offered: &[String], made: &[Made], request: &str) -> Move {
+        match self {
+            Self::Work => work(offered, made),
+            Self::Stop if !made.is_empty() => Move::Say(FINISHED.to_owned()),
+            Self::Stop if request.contains(REMINDER) => {
+                let report =
+                    json!({ "plan": CLAIMED, "task": TASKS[0], "status": "done", "take_over": true });
+                Move::Call("task_report", report)
+            }
+            Self::Stop => Move::Say("I stop here.".to_owned()),
+        }
+    }
+}
+
+fn work(offered: &[String], made: &[Made]) -> Move {
     let missing: Vec<&str> =
         TOOLS.into_iter().filter(|tool| !offered.iter().any(|name| name == tool)).collect();
     if !missing.is_empty() {
@@ -122,11 +150,11 @@ mod tests {
             ("task_report", "{}"),
             ("task_next", "{}"),
         ] {
-            let Move::Call(tool, arguments) = next(&tools, &calls) else { panic!("{calls:?}") };
+            let Move::Call(tool, arguments) = work(&tools, &calls) else { panic!("{calls:?}") };
             assert_eq!(tool, answer.0, "{arguments}");
             calls.push(made(answer.0, answer.1));
         }
-        assert_eq!(next(&tools, &calls), Move::Say(FINISHED.to_owned()));
-        assert_eq!(next(&tools[1..], &[]), Move::Say("tools are missing: plan_create".to_owned()));
+        assert_eq!(work(&tools, &calls), Move::Say(FINISHED.to_owned()));
+        assert_eq!(work(&tools[1..], &[]), Move::Say("tools are missing: plan_create".to_owned()));
     }
 }
