@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::model::{Model, Record};
 pub(crate) use self::script::TOOLS;
-use self::script::{CLAIMED, FINISHED, REMINDER, Script, TASKS, TITLE};
+use self::script::{CLAIMED, FINISHED, Script, TASKS, TITLE};
 use crate::exec::{binary, cache_dir, cargo, must, output, root};
 use crate::npm::Packages;
 
@@ -166,7 +166,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         println!("── {}", host.word);
         let played = Scene::new(host, &programs).and_then(|scene| scene.play());
         if let Err(error) = played {
-            println!("{error:?}");
+            println!("{error:#}");
             failed.push(host.word);
         }
     }
@@ -302,7 +302,7 @@ impl Scene {
             serde_json::from_str(&output(self.command("waypost").args(["preview", &plan, "--json"]))?)?;
         let digest = preview["digest"].as_str().unwrap_or_default();
         // Approving needs a terminal, and `script` makes one.
-        let line = format!("waypost --as person:tester approve {plan} --note go --yes --seen {digest}");
+        let line = format!("waypost approve {plan} --note go --yes --seen {digest}");
         output(self.command("script").args(["-qec", &line, "/dev/null"]))?;
         Ok(true)
     }
@@ -321,6 +321,9 @@ impl Scene {
             .args(more)
             .env("ANTHROPIC_BASE_URL", format!("http://{}", self.model.address))
             .env("ANTHROPIC_API_KEY", "none")
+            // All tools stand in the first request, and none is searched for.
+            .env("ENABLE_TOOL_SEARCH", "false")
+            .env("MCP_CONNECTION_NONBLOCKING", "false")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")
             .env("DISABLE_ERROR_REPORTING", "1")
@@ -444,8 +447,7 @@ impl Scene {
         if self.host.script == Script::Stop {
             ensure!(first.contains(PRIME), "the hook of the new session did not reach the model");
             ensure!(self.plan("completed")?.as_deref() == Some(CLAIMED), "the claimed task was not reported");
-            let reminders = record.requests.last().map_or(0, |request| request.matches(REMINDER).count());
-            println!("the plan reached the first request; the Stop hook reminded {reminders} time(s)");
+            println!("the plan reached the first request, and the Stop hook had the task reported");
             return Ok(());
         }
         ensure!(first.contains(SECTION), "AGENTS.md did not reach the model");
@@ -459,9 +461,9 @@ impl Scene {
         let agent = format!("agent:{}", self.host.agent);
         ensure!(maker == agent, "the plan was created by {maker:?}, not by {agent:?}");
         let history = output(self.command("waypost").args(["history", &plan]))?;
-        let is_approval = |line: &str| line.contains("person:tester") && line.contains("approved");
-        ensure!(history.lines().any(is_approval), "the history has no approval by person:tester:\n{history}");
-        println!("plan {plan} of {maker}: completed, {} tasks done, approved by person:tester", TASKS.len());
+        let is_approval = |line: &str| line.contains("person:") && line.contains("approved");
+        ensure!(history.lines().any(is_approval), "the history has no approval by a person:\n{history}");
+        println!("plan {plan} of {maker}: completed, {} tasks done, approved by a person", TASKS.len());
         Ok(())
     }
 }

@@ -13,6 +13,8 @@ use super::script::{Made, Move, Script, TOOLS};
 
 /// A part of our tools' names at every host that gives them a prefix.
 const SERVER: &str = "waypost";
+/// Fields by which a reply of ours is known: a task's inputs are objects, too.
+const REPLY_FIELDS: [&str; 4] = ["id", "plan", "task", "phase"];
 /// Maximum size of a request.
 const REQUEST_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
@@ -40,7 +42,7 @@ pub(crate) struct Model {
 
 /// A request, in the terms of all APIs.
 #[derive(Default)]
-struct Asked {
+struct Request {
     /// Every offered tool with its definition.
     tools: Vec<(String, Value)>,
     /// The calls so far, by the names that the host uses.
@@ -76,7 +78,7 @@ fn answer(stream: &TcpStream, record: &Mutex<Record>, script: Script) -> io::Res
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
     let wants_stream = asked["stream"] == true;
-    let decide = |read: fn(&Value) -> Asked| decide(record, script, read(&asked), &body);
+    let decide = |read: fn(&Value) -> Request| decide(record, script, read(&asked), &body);
     let reply = match (method.as_str(), path) {
         ("POST", "/v1/messages") => messages(&asked, decide(read_messages), wants_stream),
         ("POST", "/v1/responses") => events(responses(decide(read_responses))),
@@ -161,7 +163,7 @@ fn ours(name: &str) -> Option<&'static str> {
 }
 
 /// Records the request, and decides the next step: a call by the name that the host uses.
-fn decide(record: &Mutex<Record>, script: Script, asked: Asked, body: &[u8]) -> (usize, Turn) {
+fn decide(record: &Mutex<Record>, script: Script, asked: Request, body: &[u8]) -> (usize, Turn) {
     let number = asked.made.len();
     // Hosts also request titles and the like, without tools.
     if asked.tools.is_empty() {
@@ -219,13 +221,16 @@ fn text_of(content: &Value) -> String {
         let mut values = serde_json::Deserializer::from_str(from).into_iter::<Value>();
         let value = values.next()?.ok()?;
         let object = value.get("structuredContent").unwrap_or(&value);
-        object.is_object().then(|| object.to_string())
+        match object["text"].as_str().filter(|_| object["type"] == "text") {
+            Some(text) => Some(text.to_owned()),
+            None => REPLY_FIELDS.iter().any(|name| object.get(name).is_some()).then(|| object.to_string()),
+        }
     };
     blocks.iter().find_map(object).unwrap_or_else(|| blocks.join("\n"))
 }
 
 /// Anthropic's Messages API.
-fn read_messages(asked: &Value) -> Asked {
+fn read_messages(asked: &Value) -> Request {
     let tools = list(asked, "tools").iter().map(|tool| (text(&tool["name"]), tool.clone())).collect();
     let blocks: Vec<&Value> =
         list(asked, "messages").iter().flat_map(|message| list(message, "content")).collect();
@@ -239,7 +244,7 @@ fn read_messages(asked: &Value) -> Asked {
         Some(Made { tool: text(called(&block["tool_use_id"])?), answer: text_of(&block["content"]) })
     };
     let results = blocks.iter().copied().filter(|block| block["type"] == "tool_result");
-    Asked { tools, made: results.filter_map(|block| made(&block)).collect() }
+    Request { tools, made: results.filter_map(|block| made(&block)).collect() }
 }
 
 fn messages(asked: &Value, (number, turn): (usize, Turn), wants_stream: bool) -> String {
@@ -284,7 +289,7 @@ fn messages(asked: &Value, (number, turn): (usize, Turn), wants_stream: bool) ->
 }
 
 /// OpenAI's Responses API, where the tools of a server are one namespace.
-fn read_responses(asked: &Value) -> Asked {
+fn read_responses(asked: &Value) -> Request {
     let mut tools = Vec::new();
     for tool in list(asked, "tools") {
         if tool["type"] == "namespace" {
@@ -307,7 +312,7 @@ fn read_responses(asked: &Value) -> Asked {
     let made = results
         .filter_map(|item| Some(Made { tool: called(&item["call_id"])?, answer: text_of(&item["output"]) }))
         .collect();
-    Asked { tools, made }
+    Request { tools, made }
 }
 
 fn responses((number, turn): (usize, Turn)) -> Vec<Value> {
@@ -337,7 +342,7 @@ fn responses((number, turn): (usize, Turn)) -> Vec<Value> {
 }
 
 /// OpenAI's Chat Completions API.
-fn read_completions(asked: &Value) -> Asked {
+fn read_completions(asked: &Value) -> Request {
     let tools =
         list(asked, "tools").iter().map(|tool| (text(&tool["function"]["name"]), tool.clone())).collect();
     let messages = list(asked, "messages");
@@ -352,7 +357,7 @@ fn read_completions(asked: &Value) -> Asked {
             Some(Made { tool: called(&message["tool_call_id"])?, answer })
         })
         .collect();
-    Asked { tools, made }
+    Request { tools, made }
 }
 
 fn completions((number, turn): (usize, Turn), wants_stream: bool) -> String {
@@ -387,7 +392,7 @@ fn completions((number, turn): (usize, Turn), wants_stream: bool) -> String {
 }
 
 /// Gemini's generateContent.
-fn read_contents(asked: &Value) -> Asked {
+fn read_contents(asked: &Value) -> Request {
     let declared = list(asked, "tools").iter().flat_map(|tool| list(tool, "functionDeclarations"));
     let tools = declared.map(|tool| (text(&tool["name"]), tool.clone())).collect();
     let parts = list(asked, "contents").iter().flat_map(|content| list(content, "parts"));
@@ -399,7 +404,7 @@ fn read_contents(asked: &Value) -> Asked {
             Made { tool: text(&reply["name"]), answer }
         })
         .collect();
-    Asked { tools, made }
+    Request { tools, made }
 }
 
 fn generated((_, turn): (usize, Turn)) -> Value {
@@ -422,9 +427,12 @@ mod tests {
         let check = |content: Value, expected: &str| assert_eq!(text_of(&content), expected);
         check(json!("{\"plan\":\"k3m\"}"), "{\"plan\":\"k3m\"}");
         check(json!("Wall time: 0.1 seconds\nOutput:\n{\"task\":null}"), "{\"task\":null}");
-        check(json!([{ "text": "Output:" }, { "text": "{\"a\":1}" }]), "{\"a\":1}");
-        check(json!("{\"a\":1}\n\ntext behind it"), "{\"a\":1}");
-        check(json!("{\"content\":[],\"structuredContent\":{\"a\":1}}"), "{\"a\":1}");
+        check(json!([{ "text": "Output:" }, { "text": "{\"id\":1}" }]), "{\"id\":1}");
+        check(json!("{\"id\":1}\n\ntext behind it"), "{\"id\":1}");
+        check(json!("{\"content\":[],\"structuredContent\":{\"id\":1}}"), "{\"id\":1}");
+        check(json!("{\"type\":\"text\",\"text\":\"plan k3m\"}"), "plan k3m");
+        let input = "dry (plan k3m, attempt 1)\ninputs: {\"by\":\"script\"}";
+        check(json!(input), input);
         check(json!([{ "text": "refused {so" }, { "text": "it is" }]), "refused {so\nit is");
     }
 

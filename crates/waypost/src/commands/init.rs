@@ -57,7 +57,7 @@ pub(crate) struct Init {
         long = "client",
         value_name = "NAME",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(Host::words())
+        value_parser = PossibleValuesParser::new(Host::names())
     )]
     clients: Vec<String>,
     /// Print what would be written, and write nothing
@@ -159,7 +159,7 @@ impl Init {
     fn note(&self, context: &mut Context, hosts: &[&Host], entry: &Entry) {
         let command = &entry.launcher.command;
         if hosts.is_empty() {
-            let words = Host::words().join(", ");
+            let words = Host::names().join(", ");
             context.out.note(format!("no agent host found here; set one up with --client: {words}"));
         } else if !is_program(command) {
             let hint = match &self.command {

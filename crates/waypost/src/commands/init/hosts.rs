@@ -212,7 +212,7 @@ pub(super) const HOSTS: &[Host] = &[
 
 impl Host {
     /// The names of all hosts.
-    pub(crate) fn words() -> Vec<&'static str> {
+    pub(crate) fn names() -> Vec<&'static str> {
         HOSTS.iter().map(|host| host.word).collect()
     }
 
