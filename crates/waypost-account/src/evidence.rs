@@ -23,7 +23,7 @@ const HOST_VARIABLES: &[(&str, &str)] = &[
     ("CODEX_THREAD_ID", "codex"),
     ("CODEX_TOOL_CALL_ID", "codex"),
     ("CURSOR_AGENT", "cursor"),
-    ("GEMINI_CLI", "gemini-cli"),
+    ("GEMINI_CLI", "gemini"),
     ("QWEN_CODE", "qwen-code"),
     ("OPENCODE", "opencode"),
     ("COPILOT_CLI", "copilot"),

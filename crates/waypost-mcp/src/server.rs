@@ -19,7 +19,7 @@ use waypost_core::{Actor, Proof};
 use crate::call_turns::{CALLS_MAX, CALLS_WAITING_MAX, CallTurns};
 use crate::elicitation::input_required::PendingCalls;
 use crate::elicitation::push::OpenElicitations;
-use crate::identity::{NOBODY, agent_name};
+use crate::identity::{NOBODY, client_agent_name};
 use crate::invalid_params::invalid_params;
 use crate::native::PLAN_DRAFT;
 use crate::resource_updates::{Subscriber, Update, UpdateHub};
@@ -247,9 +247,9 @@ impl Server {
     }
 }
 
-/// Returns the client's sanitized name, if anything is left of it.
+/// Returns the name of the agent behind the client, if anything is left of it.
 pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String> {
-    context.client_info().and_then(|client| agent_name(&client.name))
+    context.client_info().and_then(|client| client_agent_name(&client.name))
 }
 
 pub(crate) fn client_info(context: &RequestContext<RoleServer>) -> ClientInfo {

@@ -91,6 +91,16 @@ mod tests {
     }
 
     #[test]
+    fn the_plugins_teach_the_same() {
+        let packaging = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+        for file in ["agent-plugin/skills/plans/SKILL.md", "gemini-extension/GEMINI.md"] {
+            let text = std::fs::read_to_string(packaging.join(file)).unwrap();
+            assert!(text.contains(TOOLS), "{file}");
+            assert!(text.contains(RULES.trim_start_matches("Rules:\n\n")), "{file}");
+        }
+    }
+
+    #[test]
     fn both_texts_have_the_rules_and_only_the_section_has_marks() {
         let (shell, section) = (for_shell(), section());
         assert!(shell.contains(RULES) && section.contains(RULES));

@@ -19,6 +19,10 @@ pub(crate) const TOOLS: [&str; 10] = [
 pub(crate) const TITLE: &str = "Tidy the kitchen";
 /// The tasks of that plan.
 pub(crate) const TASKS: [&str; 3] = ["wash", "dry", "put-away"];
+/// The plan that is there before a model that stops too early.
+pub(crate) const CLAIMED: &str = "dishes";
+/// What a Stop hook says of a task that is still claimed.
+const REMINDER: &str = "is still yours";
 /// The final message of the model.
 pub(crate) const FINISHED: &str = "The plan is completed.";
 /// Maximum number of calls, so that the script ends even if the plan is never approved.
@@ -42,8 +46,32 @@ pub(crate) enum Move {
     Say(String),
 }
 
-/// Returns the next step of a model that was offered these of our tools and has made these calls.
-pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
+/// What a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// Creates a plan, has it approved, and works through it.
+    Work,
+    /// Stops at once, with a task still claimed, and reports it when it is reminded of it.
+    Stop,
+}
+
+impl Script {
+    /// Returns the next step of a model that was offered these of our tools, has made these calls, and was sent this.
+    pub(crate) fn next(self, offered: &[String], made: &[Made], request: &str) -> Move {
+        match self {
+            Self::Work => work(offered, made),
+            Self::Stop if !made.is_empty() => Move::Say(FINISHED.to_owned()),
+            Self::Stop if request.contains(REMINDER) => {
+                let report =
+                    json!({ "plan": CLAIMED, "task": TASKS[0], "status": "done", "take_over": true });
+                Move::Call("task_report", report)
+            }
+            Self::Stop => Move::Say("I stop here.".to_owned()),
+        }
+    }
+}
+
+fn work(offered: &[String], made: &[Made]) -> Move {
     let missing: Vec<&str> =
         TOOLS.into_iter().filter(|tool| !offered.iter().any(|name| name == tool)).collect();
     if !missing.is_empty() {
@@ -60,7 +88,7 @@ pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
     };
     match last.tool.as_str() {
         "plan_create" => Move::Call("plan_start", json!({ "plan": plan, "wait": 20 })),
-        "plan_start" if last.answer.contains("awaiting_approval") => {
+        "plan_start" if last.answer.contains("awaiting") => {
             Move::Call("plan_start", json!({ "plan": plan, "wait": 20 }))
         }
         "plan_start" | "task_report" => Move::Call("task_next", json!({ "plan": plan })),
@@ -91,10 +119,22 @@ fn reported(made: &[Made]) -> usize {
     made.iter().filter(|one| one.tool == "task_report").count()
 }
 
-/// Returns a field of a reply: a text, or the id of an object.
+/// Returns a field of a reply: a text, or the id of an object. Some hosts show only the text of a reply, which names a
+/// plan as `plan ID v1` and a claimed task as `TASK (plan ID, …`.
 fn named(answer: &str, name: &str) -> Option<String> {
-    let answer: Value = serde_json::from_str(answer).ok()?;
-    let said = &answer[name];
+    let Ok(value) = serde_json::from_str::<Value>(answer) else {
+        let (before, behind) = match name {
+            "task" => answer.split_once(" (plan ")?,
+            _ => answer.split_once("plan ")?,
+        };
+        let word = if name == "task" {
+            before.split_whitespace().next_back()
+        } else {
+            behind.split_whitespace().next()
+        };
+        return word.map(str::to_owned);
+    };
+    let said = &value[name];
     said.as_str().or_else(|| said["id"].as_str()).map(str::to_owned)
 }
 
@@ -104,6 +144,17 @@ mod tests {
 
     fn made(tool: &str, answer: &str) -> Made {
         Made { tool: tool.to_owned(), answer: answer.to_owned() }
+    }
+
+    #[test]
+    fn replies_are_understood_as_text_too() {
+        let check = |answer: &str, name: &str, expected: Option<&str>| {
+            assert_eq!(named(answer, name).as_deref(), expected, "{answer}");
+        };
+        check("plan k3m v1: 3 tasks; needs approval", "plan", Some("k3m"));
+        check("<context>\nwash (plan k3m, attempt 1): \"To wash\"", "task", Some("wash"));
+        check("nothing: every task is done", "task", None);
+        check("{\"task\":null}", "task", None);
     }
 
     #[test]
@@ -122,11 +173,11 @@ mod tests {
             ("task_report", "{}"),
             ("task_next", "{}"),
         ] {
-            let Move::Call(tool, arguments) = next(&tools, &calls) else { panic!("{calls:?}") };
+            let Move::Call(tool, arguments) = work(&tools, &calls) else { panic!("{calls:?}") };
             assert_eq!(tool, answer.0, "{arguments}");
             calls.push(made(answer.0, answer.1));
         }
-        assert_eq!(next(&tools, &calls), Move::Say(FINISHED.to_owned()));
-        assert_eq!(next(&tools[1..], &[]), Move::Say("tools are missing: plan_create".to_owned()));
+        assert_eq!(work(&tools, &calls), Move::Say(FINISHED.to_owned()));
+        assert_eq!(work(&tools[1..], &[]), Move::Say("tools are missing: plan_create".to_owned()));
     }
 }

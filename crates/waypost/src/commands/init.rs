@@ -10,12 +10,13 @@ use std::fs;
 use std::path::Path;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use waypost_config::{Layer, Origin};
 use waypost_core::ActorKind;
 
 use self::file_change::{FileChange, What};
-use self::hosts::Host;
-use self::merge::{Entry, Merged, Unmergeable};
+use self::hosts::{ConfigFile, HOSTS, Host};
+use self::merge::{Entry, Launcher, Merged, Unmergeable};
 use self::report::{ChangeResult, Report};
 use crate::context::Context;
 use crate::error::Outcome;
@@ -40,9 +41,18 @@ const EXAMPLE_EXECUTOR: &str = "executors.echo.";
 
 const EXAMPLES: &str = "\
 Creates missing files. Changes existing files only after a person confirms, or with --yes, and keeps
-their other content. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
-  claude  .mcp.json               cursor  .cursor/mcp.json    gemini  .gemini/settings.json
-  codex   .codex/config.toml      vscode  .vscode/mcp.json
+their other content. Files: .waypost/, AGENTS.md (CLAUDE.md and GEMINI.md import it), and for
+  claude, copilot  .mcp.json               amp       .amp/settings.json
+  codex            .codex/config.toml      kiro      .kiro/settings/mcp.json
+  cursor           .cursor/mcp.json        junie     .junie/mcp/mcp.json
+  vscode           .vscode/mcp.json        roo       .roo/mcp.json
+  gemini           .gemini/settings.json   continue  .continue/mcpServers/waypost.json
+  opencode         opencode.json           zed       .zed/settings.json
+For cline, windsurf and goose, which read only files of the user's own, it prints what to add.
+
+The files start `waypost` on PATH, or, when this runs from npx or uvx, the same runner. With --command npx or
+--command uvx they work for everyone who has the runner, and nothing of Waypost has to be installed.
+
 --example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes
 example-plan.json, which runs with it.
 
@@ -50,22 +60,27 @@ Examples:
   waypost init --print
   waypost init --example
   waypost init --client claude --client codex
-  waypost init --client cursor --command /opt/bin/waypost --yes";
+  waypost init --client cursor --command npx --yes";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Init {
     /// Agent host to set up [default: those found in the workspace or on PATH]
-    #[arg(long = "client", value_enum, value_name = "NAME", value_delimiter = ',')]
-    clients: Vec<Host>,
+    #[arg(
+        long = "client",
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(Host::names())
+    )]
+    clients: Vec<String>,
     /// Print what would be written, and write nothing
     #[arg(long)]
     print: bool,
     /// Change existing files without asking
     #[arg(long)]
     yes: bool,
-    /// Program that hosts start [default: `waypost` on their PATH]
-    #[arg(long, value_name = "PATH")]
+    /// What hosts start: npx, uvx or a program [default: waypost, or the runner of this command]
+    #[arg(long, value_name = "npx|uvx|PROGRAM")]
     command: Option<String>,
     /// Write an executor and a plan that runs with it, to try out
     #[arg(long)]
@@ -76,14 +91,13 @@ impl Init {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
         let by = context.actor()?.kind;
-        let clients = self.wanted(&folders.workspace);
+        let hosts = self.wanted(&folders.workspace);
         let entry = self.entry(context);
-        let mut report =
-            Report::new(&folders.workspace, clients.iter().map(|client| client.known().word).collect());
+        let mut report = Report::new(&folders.workspace, hosts.iter().map(|host| host.word).collect());
         // What the file said before has to be trusted by somebody who has read it.
         let is_trusted = || load_config::not_trusted(&folders, by).is_ok_and(|why| why.is_none());
         let was_trusted = is_trusted();
-        for step in self.steps(&folders, &clients, &entry) {
+        for step in self.steps(&folders, &hosts, &entry) {
             let fate = self.apply(context, &step, by == ActorKind::Person)?;
             report.add(step, fate);
         }
@@ -95,10 +109,16 @@ impl Init {
             report.next = example_commands(if is_trusted() { "" } else { " --config .waypost/config.toml" });
         }
         if !self.is_only_example() {
-            self.note(context, &folders.workspace, &clients, &entry);
+            self.note(context, &hosts, &entry);
         }
-        for client in clients.iter().filter(|client| report.has_written(client.known().file)) {
-            context.out.say(client.known().next);
+        for host in hosts {
+            let is_new = match host.file {
+                ConfigFile::Workspace(file) => report.has_written(file),
+                ConfigFile::User(_) => !self.print,
+            };
+            if is_new {
+                context.out.say(host.next);
+            }
         }
         report.end(context, self.print)
     }
@@ -108,25 +128,25 @@ impl Init {
         self.example && self.clients.is_empty()
     }
 
-    fn wanted(&self, workspace: &Path) -> Vec<Host> {
-        let mut clients = self.clients.clone();
-        if clients.is_empty() && !self.example {
-            clients = Host::ALL.to_vec();
-            clients.retain(|client| client.is_used(workspace, &is_program));
-        }
-        clients.sort_unstable();
-        clients.dedup();
-        clients
+    fn wanted(&self, workspace: &Path) -> Vec<&'static Host> {
+        let is_wanted = |host: &&Host| match self.clients.as_slice() {
+            [] => !self.example && host.is_used(workspace, &is_program),
+            named => named.iter().any(|word| word == host.word),
+        };
+        HOSTS.iter().filter(is_wanted).collect()
     }
 
     fn entry(&self, context: &Context) -> Entry {
         let mut arguments = vec!["mcp".to_owned()];
         arguments.extend(context.store_arguments());
+        let launcher = self.command.as_deref().unwrap_or_else(|| {
+            std::env::current_exe().ok().and_then(|program| runner_of(&program)).unwrap_or(merge::NAME)
+        });
         Entry {
-            command: self.command.clone().unwrap_or_else(|| merge::NAME.to_owned()),
-            command_said: self.command.is_some(),
+            launcher: Launcher::new(launcher),
+            launcher_said: self.command.is_some(),
             arguments,
-            more: &[],
+            fields: hosts::FIELDS,
         }
     }
 
@@ -136,6 +156,7 @@ impl Init {
             What::Same => return Ok(ChangeResult::Same),
             What::Kept(_) => return Ok(ChangeResult::Kept),
             What::Refused(_) => return Ok(ChangeResult::Refused),
+            What::ForUser(_) => return Ok(ChangeResult::Shown),
             What::New(_) => true,
             What::Change { .. } => false,
         };
@@ -165,7 +186,7 @@ impl Init {
     }
 
     /// The changes to all files, each file once.
-    fn steps(&self, folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> {
+    fn steps(&self, folders: &Folders, hosts: &[&Host], entry: &Entry) -> Vec<FileChange> {
         let mut steps = Vec::new();
         let root = folders.own.parent().unwrap_or(&folders.own);
         let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
@@ -191,42 +212,65 @@ impl Init {
         if self.is_only_example() {
             return steps;
         }
-        for client in clients {
-            add(client.known().file, &|old| client.merged(old, entry));
+        for host in hosts {
+            match host.file {
+                ConfigFile::Workspace(file) => add(file, &|old| host.merged(old, entry)),
+                ConfigFile::User(_) => {}
+            }
         }
         let section = |old: Option<&str>| merge::section(old, &instructions::section());
         add(AGENTS, &section);
-        for file in Host::ALL.into_iter().filter_map(|host| host.known().instead_of_agents) {
-            if is_text_of_its_own(&folders.workspace.join(file)) {
+        let import = |_: Option<&str>| Ok(Merged::Text(format!("@{AGENTS}\n")));
+        for host in HOSTS {
+            let Some(file) = host.instead_of_agents else { continue };
+            let path = folders.workspace.join(file);
+            if is_text_of_its_own(&path) {
                 add(file, &section);
+            } else if path.symlink_metadata().is_err() && hosts.iter().any(|wanted| wanted.word == host.word)
+            {
+                add(file, &import);
+            }
+        }
+        for host in hosts {
+            if let (ConfigFile::User(file), Ok(Merged::Text(text))) = (host.file, host.merged(None, entry)) {
+                steps.push(FileChange::for_user(file, text));
             }
         }
         steps
     }
 
-    /// Prints notes about missing hosts, programs and instruction files.
-    fn note(&self, context: &mut Context, workspace: &Path, clients: &[Host], entry: &Entry) {
-        if clients.is_empty() {
-            let words: Vec<&str> = Host::ALL.iter().map(|client| client.known().word).collect();
-            context
-                .out
-                .note(format!("no agent host found here; set one up with --client: {}", words.join(", ")));
-        } else if !is_program(&entry.command) {
+    /// Prints notes about missing hosts and programs, and about entries that work only here.
+    fn note(&self, context: &mut Context, hosts: &[&Host], entry: &Entry) {
+        let command = &entry.launcher.command;
+        if hosts.is_empty() {
+            let words = Host::names().join(", ");
+            context.out.note(format!("no agent host found here; set one up with --client: {words}"));
+        } else if !is_program(command) {
             let hint = match &self.command {
                 Some(_) => "install it before you start a host",
-                None => "hosts will not find it; install it there, or name it with --command PATH",
+                None => "hosts will not find it; install it there, or use --command npx",
             };
-            context.out.note(format!("{} is not on PATH: {hint}", entry.command));
+            context.out.note(format!("{command} is not on PATH: {hint}"));
         }
-        for client in clients {
-            if let Some(file) = client.known().instead_of_agents.filter(|file| !workspace.join(file).exists())
-            {
-                context.out.note(format!(
-                    "{} does not read {AGENTS}: a {file} with the line @{AGENTS} lets it",
-                    client.known().word
-                ));
-            }
+        let is_shared = |host: &&Host| matches!(host.file, ConfigFile::Workspace(_));
+        if hosts.iter().any(is_shared) && Path::new(command).is_absolute() {
+            context.out.note(format!(
+                "{command} is a path of this machine: do not commit it; --command npx works for everyone"
+            ));
         }
+    }
+}
+
+/// The package runner that keeps our program in its cache, if this one does.
+fn runner_of(program: &Path) -> Option<&'static str> {
+    let folders: Vec<_> = program.iter().filter_map(|part| part.to_str()).collect();
+    let is_in_uv = |pair: &[&str]| pair[0] == "uv" && pair[1].starts_with("archive-v");
+    if folders.contains(&"_npx") {
+        Some("npx")
+    } else if folders.windows(2).any(is_in_uv) {
+        Some("uvx")
+    } else {
+        None
     }
 }
 
@@ -299,6 +343,17 @@ mod tests {
     use waypost_config::Config;
 
     use super::*;
+
+    #[test]
+    fn a_program_in_the_cache_of_a_runner_is_started_by_that_runner() {
+        let check = |program: &str, expected| assert_eq!(runner_of(Path::new(program)), expected);
+        let npx = "/home/ada/.npm/_npx/0a1b/node_modules/@waypost/linux-x64/bin/waypost";
+        check(npx, Some("npx"));
+        check("/home/ada/.cache/uv/archive-v0/x7/bin/waypost", Some("uvx"));
+        check("/home/ada/.local/share/uv/tools/waypost/bin/waypost", None);
+        check("/usr/lib/node_modules/@waypost/linux-x64/bin/waypost", None);
+        check("/usr/bin/waypost", None);
+    }
 
     #[test]
     fn the_new_configuration_says_nothing_and_what_it_shows_is_right() {

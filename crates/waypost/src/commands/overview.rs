@@ -26,6 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost
   waypost status --json
+  waypost status --line             # for the status bar of an editor or an agent
   waypost status get kq3            # the same as: waypost note kq3
   waypost status set kq3 blocked    # the same as: waypost note kq3 blocked";
 
@@ -40,6 +41,9 @@ const PARTS: [(&str, &str); 4] = [
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Status {
+    /// Print one short line for a status bar, or nothing if no plan is open
+    #[arg(long)]
+    line: bool,
     #[command(subcommand)]
     act: Option<super::note::OldSpelling>,
 }
@@ -48,9 +52,52 @@ impl Status {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         match self.act {
             Some(act) => act.run(context),
+            None if self.line => line(context),
             None => run(context),
         }
     }
+}
+
+/// Prints the open plan that needs attention first, and how many plans wait, have failed or run.
+fn line(context: &mut Context) -> Outcome {
+    let plans = context.plans()?;
+    let folders = context.folders()?;
+    let config = context.load_config(&folders, None)?;
+    let rows = rows(&plans, &config, plans.heads(&query())?.items)?;
+    let Some(first) = rows.iter().min_by_key(|row| row.part) else { return Ok(()) };
+    let mut line = format!(
+        "waypost {} {} {}/{}",
+        first.head.id,
+        named(&first.head),
+        first.head.counts.done,
+        first.head.counts.total
+    );
+    for (part, (name, _)) in PARTS.iter().enumerate() {
+        let plans = rows.iter().filter(|row| row.part == part).count();
+        if plans > 0 {
+            line.push_str(&format!(" · {plans} {name}"));
+        }
+    }
+    context.out.line(line);
+    Ok(())
+}
+
+/// The plans that the overview looks at.
+fn query() -> Query {
+    Query {
+        phases: Phase::OPEN.into_iter().chain([Phase::Failed]).collect(),
+        sort: Sort::Attention,
+        limit: PLANS_MAX,
+        ..Query::default()
+    }
+}
+
+fn rows(plans: &PlanStore, config: &Config, heads: Vec<PlanSummary>) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for head in heads {
+        rows.extend(row(plans, config, head)?);
+    }
+    Ok(rows)
 }
 
 /// A plan in the overview.
@@ -66,19 +113,10 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
     let plans = context.plans()?;
-    let query = Query {
-        phases: Phase::OPEN.into_iter().chain([Phase::Failed]).collect(),
-        sort: Sort::Attention,
-        limit: PLANS_MAX,
-        ..Query::default()
-    };
-    let page = plans.heads(&query)?;
+    let page = plans.heads(&query())?;
     context.note_damage(&page.warnings);
     let total = plans.heads(&Query { limit: 1, ..Query::default() })?.total;
-    let mut rows = Vec::new();
-    for head in page.items {
-        rows.extend(row(&plans, &config, head)?);
-    }
+    let rows = rows(&plans, &config, page.items)?;
     let foreign = other_folders(&folders, &plans);
     let place = context.store_location()?.location;
     if context.out.json {

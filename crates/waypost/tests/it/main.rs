@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
+mod agent_hosts;
 mod agents_at_once;
 mod approval_fuzz;
 mod authenticity;

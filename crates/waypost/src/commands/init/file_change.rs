@@ -34,6 +34,8 @@ pub(super) enum What {
     Change { old: String, new: String },
     /// None: it cannot be merged.
     Refused(Unmergeable),
+    /// None: it is a file of the user's own, to which a person adds this text.
+    ForUser(String),
 }
 
 impl FileChange {
@@ -67,10 +69,15 @@ impl FileChange {
         Self { name, path, what }
     }
 
+    /// A text for a file in the user's home, which is neither read nor changed.
+    pub(super) fn for_user(file: &str, text: String) -> Self {
+        Self { name: file.to_owned(), path: PathBuf::from(file), what: What::ForUser(text) }
+    }
+
     /// Writes the file atomically.
     pub(super) fn write(&self) -> Outcome {
         match &self.what {
-            What::Same | What::Kept(_) | What::Refused(_) => Ok(()),
+            What::Same | What::Kept(_) | What::Refused(_) | What::ForUser(_) => Ok(()),
             What::New(text) => {
                 if let Some(folder) = self.path.parent() {
                     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;

@@ -33,51 +33,166 @@ pub(super) struct Unmergeable {
     pub(super) paste: String,
 }
 
+/// What a host calls the fields of a server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields {
+    /// Fields that the host requires in front of the others, with their values as JSON.
+    pub(super) before: &'static [(&'static str, &'static str)],
+    pub(super) command: &'static str,
+    /// The field of the arguments; without one, they are items of the command.
+    pub(super) arguments: Option<&'static str>,
+    /// Fields that the host requires behind the others.
+    pub(super) after: &'static [(&'static str, &'static str)],
+}
+
 /// How a host starts our server.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) command: String,
-    /// Whether the caller asked for this program, so that an entry with another one is changed.
-    pub(super) command_said: bool,
+    pub(super) launcher: Launcher,
+    /// Whether the caller asked for this launcher, so that an entry with another one is changed.
+    pub(super) launcher_said: bool,
+    /// The arguments of our own program.
     pub(super) arguments: Vec<String>,
-    /// Fields that this host requires in front of the others.
-    pub(super) more: &'static [(&'static str, &'static str)],
+    pub(super) fields: Fields,
+}
+
+/// What starts our program: the program itself, or a package runner that fetches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Launcher {
+    pub(super) command: String,
+    arguments: &'static [&'static str],
+}
+
+impl Launcher {
+    /// Runners that need nothing of ours installed, with what they need in front of our own arguments.
+    const RUNNERS: [(&'static str, &'static [&'static str]); 2] = [("npx", &["-y", NAME]), ("uvx", &[NAME])];
+
+    /// The launcher with this name; any other name is a program.
+    pub(super) fn new(name: &str) -> Self {
+        let runner = Self::RUNNERS.into_iter().find(|(runner, _)| *runner == name);
+        Self { command: name.to_owned(), arguments: runner.map_or(&[], |(_, arguments)| arguments) }
+    }
+
+    /// The whole command line for these arguments of our own program.
+    fn line(&self, own: &[String]) -> Vec<String> {
+        let before = self.arguments.iter().map(|&one| one.to_owned());
+        std::iter::once(self.command.clone()).chain(before).chain(own.iter().cloned()).collect()
+    }
+
+    /// The arguments of our own program in a command line of any launcher.
+    fn own_arguments(line: &[String]) -> &[String] {
+        let Some((command, rest)) = line.split_first() else { return &[] };
+        let before = Self::new(command).arguments;
+        if before.iter().zip(rest).filter(|(wanted, found)| wanted == found).count() == before.len() {
+            &rest[before.len()..]
+        } else {
+            rest
+        }
+    }
 }
 
 impl Entry {
-    /// The fields and their values, which are written the same in JSON and in TOML.
-    fn fields(&self) -> Vec<(&str, String)> {
-        let text = |text: &str| Value::from(text).to_string();
-        let mut fields: Vec<_> = self.more.iter().map(|(name, value)| (*name, text(value))).collect();
-        let arguments: Vec<String> = self.arguments.iter().map(|one| text(one)).collect();
-        fields.push(("command", text(&self.command)));
-        fields.push(("args", format!("[{}]", arguments.join(", "))));
-        fields
+    /// The fields and their values for this command line.
+    fn values(&self, line: &[String]) -> Vec<(&'static str, Value)> {
+        let fixed =
+            |(name, text): &(&'static str, &str)| (*name, serde_json::from_str(text).unwrap_or_default());
+        let mut values: Vec<(&'static str, Value)> = self.fields.before.iter().map(fixed).collect();
+        values.extend(self.launch_values(line));
+        values.extend(self.fields.after.iter().map(fixed));
+        values
+    }
+
+    /// The fields of the command line, with their values.
+    fn launch_values(&self, line: &[String]) -> Vec<(&'static str, Value)> {
+        let Fields { command, arguments, .. } = self.fields;
+        match (arguments, line.split_first()) {
+            (Some(arguments), Some((program, rest))) => {
+                vec![(command, program.as_str().into()), (arguments, rest.to_vec().into())]
+            }
+            (_, _) => vec![(command, line.to_vec().into())],
+        }
+    }
+
+    fn line(&self) -> Vec<String> {
+        self.launcher.line(&self.arguments)
+    }
+
+    /// The command line of an entry, if it is one that starts a program.
+    fn line_of(&self, found: &Value) -> Option<Vec<String>> {
+        let texts = |value: &Value| -> Option<Vec<String>> {
+            value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+        };
+        let Fields { command, arguments, .. } = self.fields;
+        let Some(arguments) = arguments else { return texts(found.get(command)?) };
+        let mut line = vec![found.get(command)?.as_str()?.to_owned()];
+        line.extend(found.get(arguments).and_then(texts).unwrap_or_default());
+        Some(line)
+    }
+
+    /// The new command line of an entry that has this one, if it has to be changed: its own arguments stay.
+    fn relaunched(&self, old: &[String]) -> Option<Vec<String>> {
+        let new = self.launcher.line(Launcher::own_arguments(old));
+        (self.launcher_said && new != old).then_some(new)
     }
 
     /// The value to insert into a JSON file.
     fn json(&self) -> CstInputValue {
-        let more = self.more.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
-        let own = [
-            ("command".to_owned(), self.command.clone().into()),
-            ("args".to_owned(), self.arguments.clone().into()),
-        ];
-        CstInputValue::Object(more.chain(own).collect())
+        let fields = self.values(&self.line());
+        CstInputValue::Object(
+            fields.into_iter().map(|(name, value)| (name.to_owned(), input_value(&value))).collect(),
+        )
     }
 
     /// The property for a person to paste into a JSON file.
     fn json_to_paste(&self) -> String {
-        let fields: Vec<String> =
-            self.fields().iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
+        let fields: Vec<String> = self
+            .values(&self.line())
+            .iter()
+            .map(|(name, value)| format!("  \"{name}\": {}", in_one_line(value)))
+            .collect();
         format!("\"{NAME}\": {{\n{}\n}}", fields.join(",\n"))
     }
 
-    /// The TOML table.
+    /// The TOML table. Its values are written as in JSON.
     fn toml(&self, servers: &str) -> String {
-        let fields: String =
-            self.fields().iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+        let fields: String = self
+            .values(&self.line())
+            .iter()
+            .map(|(name, value)| format!("{name} = {}\n", in_one_line(value)))
+            .collect();
         format!("[{servers}.{NAME}]\n{fields}")
     }
+}
+
+/// A value in one line, with a space behind every comma.
+fn in_one_line(value: &Value) -> String {
+    match value.as_array() {
+        Some(items) => format!("[{}]", items.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")),
+        None => value.to_string(),
+    }
+}
+
+fn input_value(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input_value).collect()),
+        Value::Object(fields) => CstInputValue::Object(
+            fields.iter().map(|(name, value)| (name.clone(), input_value(value))).collect(),
+        ),
+    }
+}
+
+/// Our entry in YAML, for a person to paste. Its values are written as in JSON, which YAML contains.
+pub(super) fn yaml(servers: &str, entry: &Entry) -> String {
+    let fields: String = entry
+        .values(&entry.line())
+        .iter()
+        .map(|(name, value)| format!("    {name}: {}\n", in_one_line(value)))
+        .collect();
+    format!("{servers}:\n  {NAME}:\n{fields}")
 }
 
 /// The byte order mark that some editors write.
@@ -121,9 +236,18 @@ fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     let Some(entries) = entries else {
         return Err(unmergeable(format!("its {servers:?} is not a JSON object")));
     };
-    let ours = property(&entries, NAME).and_then(|ours| ours.object_value());
-    match ours.and_then(|ours| property(&ours, "command")) {
-        Some(command) => command.set_value(entry.command.clone().into()),
+    match property(&entries, NAME).and_then(|ours| ours.object_value()) {
+        Some(ours) => {
+            let found = ours.to_serde_value().unwrap_or_default();
+            let line = entry.line_of(&found).and_then(|old| entry.relaunched(&old)).unwrap_or_default();
+            for (name, value) in entry.launch_values(&line) {
+                match property(&ours, name) {
+                    Some(old) => old.set_value(input_value(&value)),
+                    None if line.len() == 1 => {}
+                    None => drop(ours.append(name, input_value(&value))),
+                }
+            }
+        }
         None => drop(entries.append(NAME, entry.json())),
     }
     Ok(Merged::Text(tree.to_string()))
@@ -173,12 +297,11 @@ fn not_json(old: &str, error: &ParseError) -> String {
 /// The result for an existing entry of ours, unless that has to be changed.
 fn kept_json(value: &Value, servers: &str, entry: &Entry) -> Option<Merged> {
     let found = value.get(servers)?.get(NAME)?;
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    if entry.fields().iter().all(|(name, value)| found.get(*name) == Some(&parsed(value))) {
+    if entry.values(&entry.line()).iter().all(|(name, value)| found.get(*name) == Some(value)) {
         return Some(Merged::Same);
     }
-    let other = found.get("command").is_some_and(|command| *command != *entry.command);
-    (!other || !entry.command_said).then(|| Merged::Kept(own_entry()))
+    let changes = entry.line_of(found).is_some_and(|old| entry.relaunched(&old).is_some());
+    (!changes).then(|| Merged::Kept(own_entry()))
 }
 
 fn own_entry() -> String {
@@ -234,19 +357,28 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
 
 fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
     let DeValue::Table(ours) = ours else { return Merged::Kept(own_entry()) };
-    let command = ours.get("command");
-    let has_it = command.and_then(|one| one.get_ref().as_str()) == Some(entry.command.as_str());
-    let arguments: Vec<&str> = match ours.get("args").map(|one| one.get_ref()) {
-        Some(DeValue::Array(args)) => args.iter().filter_map(|one| one.get_ref().as_str()).collect(),
-        Some(_) | None => Vec::new(),
-    };
-    match command {
-        Some(_) if has_it && arguments == entry.arguments => Merged::Same,
-        Some(command) if entry.command_said && !has_it => {
-            Merged::Text(replaced(old, command.span(), &Value::from(entry.command.as_str()).to_string()))
-        }
-        Some(_) | None => Merged::Kept(own_entry()),
+    let Some(command) = ours.get("command") else { return Merged::Kept(own_entry()) };
+    let arguments = ours.get("args");
+    let mut line = vec![command.get_ref().as_str().unwrap_or_default().to_owned()];
+    if let Some(DeValue::Array(items)) = arguments.map(|one| one.get_ref()) {
+        line.extend(items.iter().filter_map(|one| one.get_ref().as_str()).map(str::to_owned));
     }
+    if line == entry.line() {
+        return Merged::Same;
+    }
+    let Some(new) = entry.relaunched(&line) else { return Merged::Kept(own_entry()) };
+    let mut places: Vec<(Range<usize>, String)> = Vec::new();
+    for (name, value) in entry.launch_values(&new) {
+        match ours.get(name) {
+            Some(found) => places.push((found.span(), in_one_line(&value))),
+            None if new.len() == 1 => {}
+            // An entry that starts our program without arguments is not one that we wrote.
+            None => return Merged::Kept(own_entry()),
+        }
+    }
+    // From the end, so that the other places stay where they are.
+    places.sort_by_key(|(at, _)| std::cmp::Reverse((at.start, at.end)));
+    Merged::Text(places.into_iter().fold(old.to_owned(), |text, (at, by)| replaced(&text, at, &by)))
 }
 
 /// Merges our section, enclosed in its markers, into an instruction file.

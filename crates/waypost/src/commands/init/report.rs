@@ -33,6 +33,8 @@ pub(super) enum ChangeResult {
     NeedsPerson,
     /// It cannot be merged.
     Refused,
+    /// It is a file of the user's own: the text to add was printed.
+    Shown,
 }
 
 impl ChangeResult {
@@ -55,7 +57,8 @@ impl ChangeResult {
             | Self::Changed
             | Self::WouldCreate
             | Self::WouldChange
-            | Self::Declined => false,
+            | Self::Declined
+            | Self::Shown => false,
         }
     }
 }
@@ -109,8 +112,10 @@ impl Report {
         if !missing.is_empty() {
             return Err(failure(&missing));
         }
-        let is_as_it_was =
-            self.files.iter().all(|(_, fate)| matches!(fate, ChangeResult::Same | ChangeResult::Kept));
+        let is_as_it_was = self
+            .files
+            .iter()
+            .all(|(_, fate)| matches!(fate, ChangeResult::Same | ChangeResult::Kept | ChangeResult::Shown));
         if is_as_it_was {
             context.out.say("nothing to change: everything is set up");
         } else if only_print {
@@ -135,6 +140,10 @@ fn say(context: &mut Context, step: &FileChange, fate: ChangeResult) {
             context.out.line(format!("left       {name}"));
             context.out.note(format!("{name}: {why}"));
         }
+        (_, What::ForUser(text)) => {
+            context.out.line(format!("add to {name}, a file of your own:"));
+            context.out.line(text.trim_end());
+        }
         (_, What::Refused(unmergeable)) => {
             context.out.line(format!("not written: {name}: {}", unmergeable.why));
             context.out.line(unmergeable.paste.trim_end());
@@ -145,7 +154,8 @@ fn say(context: &mut Context, step: &FileChange, fate: ChangeResult) {
             | ChangeResult::NeedsYes
             | ChangeResult::NeedsPerson
             | ChangeResult::Kept
-            | ChangeResult::Refused,
+            | ChangeResult::Refused
+            | ChangeResult::Shown,
             _,
         ) => {
             for line in shown(step) {
@@ -158,7 +168,7 @@ fn say(context: &mut Context, step: &FileChange, fate: ChangeResult) {
 /// Shows the change to make: a diff, or the whole text of a new file.
 pub(super) fn shown(step: &FileChange) -> Vec<String> {
     match &step.what {
-        What::Same | What::Kept(_) | What::Refused(_) => Vec::new(),
+        What::Same | What::Kept(_) | What::Refused(_) | What::ForUser(_) => Vec::new(),
         What::New(text) => {
             let mut lines = vec![format!("new file {}:", step.name)];
             lines.extend(text.lines().map(str::to_owned));
@@ -186,6 +196,9 @@ fn file_json(step: &FileChange, fate: ChangeResult) -> Value {
         What::Refused(unmergeable) => {
             file.insert("why".to_owned(), unmergeable.why.clone().into());
             file.insert("paste".to_owned(), unmergeable.paste.clone().into());
+        }
+        What::ForUser(text) => {
+            file.insert("paste".to_owned(), text.clone().into());
         }
         What::Same | What::New(_) | What::Change { .. } => {}
     }

@@ -1,13 +1,15 @@
 use serde_json::json;
 
+use super::super::hosts::FIELDS;
 use super::*;
 
 fn entry() -> Entry {
-    Entry { command: NAME.to_owned(), command_said: false, arguments: vec!["mcp".to_owned()], more: &[] }
+    let arguments = vec!["mcp".to_owned()];
+    Entry { launcher: Launcher::new(NAME), launcher_said: false, arguments, fields: FIELDS }
 }
 
 fn named(command: &str) -> Entry {
-    Entry { command: command.to_owned(), command_said: true, ..entry() }
+    Entry { launcher: Launcher::new(command), launcher_said: true, ..entry() }
 }
 
 /// Merges, then checks that a second merge changes nothing and that all other content is unchanged.
@@ -191,6 +193,54 @@ fn toml_that_cannot_take_a_table_is_left_to_its_owner() {
     }
     let refused = toml(Some(array), "mcp_servers", &entry()).unwrap_err();
     assert!(refused.why.contains("\"mcp_servers\" is an array of tables"), "{refused:?}");
+}
+
+#[test]
+fn another_launcher_keeps_the_arguments_of_our_own_program() {
+    let old = r#"{"mcpServers": {"waypost": {"command": "waypost", "args": ["mcp", "--agent", "x"]}}}"#;
+    let Ok(Merged::Text(npx)) = json(Some(old), "mcpServers", &named("npx")) else { panic!() };
+    let read: Value = serde_json::from_str(&npx).unwrap();
+    let expected = json!({ "command": "npx", "args": ["-y", "waypost", "mcp", "--agent", "x"] });
+    assert_eq!(read["mcpServers"]["waypost"], expected);
+    assert_eq!(json(Some(&npx), "mcpServers", &named("npx")), Ok(Merged::Kept(own_entry())));
+    let Ok(Merged::Text(uvx)) = json(Some(&npx), "mcpServers", &named("uvx")) else { panic!() };
+    let read: Value = serde_json::from_str(&uvx).unwrap();
+    let expected = json!({ "command": "uvx", "args": ["waypost", "mcp", "--agent", "x"] });
+    assert_eq!(read["mcpServers"]["waypost"], expected);
+    let table = "[mcp_servers.waypost]\nargs = [\"mcp\"] # ours\ncommand = \"waypost\"\n";
+    let changed = "[mcp_servers.waypost]\nargs = [\"-y\", \"waypost\", \"mcp\"] # ours\ncommand = \"npx\"\n";
+    assert_eq!(toml(Some(table), "mcp_servers", &named("npx")), Ok(Merged::Text(changed.to_owned())));
+    assert_eq!(toml(Some(changed), "mcp_servers", &named("npx")), Ok(Merged::Same));
+}
+
+#[test]
+fn a_host_may_have_one_list_for_the_command_and_other_names() {
+    let list = Fields {
+        before: &[("type", "\"local\"")],
+        command: "command",
+        arguments: None,
+        after: &[("enabled", "true")],
+    };
+    let of = |name: &str, said| Entry {
+        launcher: Launcher::new(name),
+        launcher_said: said,
+        fields: list,
+        ..entry()
+    };
+    let Ok(Merged::Text(text)) = json(None, "mcp", &of(NAME, false)) else { panic!() };
+    let read: Value = serde_json::from_str(&text).unwrap();
+    let expected = json!({ "type": "local", "command": ["waypost", "mcp"], "enabled": true });
+    assert_eq!(read["mcp"]["waypost"], expected);
+    assert_eq!(json(Some(&text), "mcp", &of(NAME, false)), Ok(Merged::Same));
+    let Ok(Merged::Text(text)) = json(Some(&text), "mcp", &of("npx", true)) else { panic!() };
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read["mcp"]["waypost"]["command"], json!(["npx", "-y", "waypost", "mcp"]));
+    let names = Fields { command: "cmd", arguments: Some("args"), ..list };
+    let yaml = yaml("extensions", &Entry { fields: names, ..entry() });
+    assert_eq!(
+        yaml,
+        "extensions:\n  waypost:\n    type: \"local\"\n    cmd: \"waypost\"\n    args: [\"mcp\"]\n    enabled: true\n"
+    );
 }
 
 fn marked(text: &str) -> String {
