@@ -97,6 +97,7 @@ fn without_a_terminal_the_demo_runs_and_asks_nobody_whoever_calls() {
 }
 
 #[test]
+#[ignore = "needs tmux"]
 fn at_a_terminal_the_demo_leads_from_approval_over_a_failure_to_the_end() {
     let workspace = Workspace::new();
     let tmux = Tmux::new(&workspace, 120, 90);
