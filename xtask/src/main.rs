@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test", filter @ ..] => test::run(filter),
-        ["test-full"] => test::full(),
+        ["test-full"] => ci::full(),
         ["test-clients"] => test::clients(),
         ["test-browser"] => test::browser(),
         ["screenshots"] => test::screenshots(),

@@ -99,23 +99,6 @@ fn bare_path() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The rounds of a long storm; an ordinary one has two or three.
-const STORM_ROUNDS: &str = "12";
-
-/// `cargo xtask test-full`: what is too long for every change, before a release.
-pub(crate) fn full() -> Result<()> {
-    crate::ci::run()?;
-    clients()?;
-    let server = crate::postgres::server()?;
-    let mut storms = cargo();
-    storms.args(["test", "--package", "waypost", "--test", "faults", "--", "--include-ignored"]);
-    storms.env(POSTGRES, server.url("postgres")).env("WAYPOST_STORM_ROUNDS", STORM_ROUNDS);
-    must("long storms", &mut storms)?;
-    crate::dist::test()?;
-    crate::agent_hosts::run(&[])?;
-    crate::llm::run(&[])
-}
-
 /// `cargo xtask test-clients`: only the third-party clients.
 pub(crate) fn clients() -> Result<()> {
     crate::clients::run(&test_build()?)
