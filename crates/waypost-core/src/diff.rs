@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use crate::line_diff::{Change, line_changes};
-use crate::{Draft, Task, TaskId};
+use crate::{Draft, Task, TaskId, TaskSpec};
 
 /// One difference between two drafts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,8 +49,26 @@ pub enum Difference {
     Reordered {},
 }
 
-/// Returns every difference from `old` to `new`. Times and attempt counters are left out: they follow from the rest.
+/// Returns every difference from `old` to `new`, with an added task as one. Times and attempt counters are left out: they
+/// follow from the rest.
 pub fn differences(old: &Draft, new: &Draft) -> Vec<Difference> {
+    differences_with(old, new, |_, _| {})
+}
+
+/// Returns every difference from `old` to `new` for people who judge them: after an added task come its fields, so that what
+/// it would run is seen.
+pub fn differences_in_full(old: &Draft, new: &Draft) -> Vec<Difference> {
+    differences_with(old, new, |task, found| {
+        let bare = Task::new(TaskSpec::new(task.spec.id.clone(), task.spec.description.clone()));
+        task_differences(&bare, task, found);
+    })
+}
+
+fn differences_with(
+    old: &Draft,
+    new: &Draft,
+    added: impl Fn(&Task, &mut Vec<Difference>),
+) -> Vec<Difference> {
     let mut found = Vec::new();
     let (a, b) = (&old.spec, &new.spec);
     let budget = |budget: Option<u64>| budget.map(|tokens| tokens.to_string()).unwrap_or_default();
@@ -82,8 +100,9 @@ pub fn differences(old: &Draft, new: &Draft) -> Vec<Difference> {
     for task in &new.tasks {
         match before.get(&task.spec.id) {
             None => {
-                let (task, description) = (task.spec.id.clone(), task.spec.description.clone());
-                found.push(Difference::Added { task, description });
+                let (id, description) = (task.spec.id.clone(), task.spec.description.clone());
+                found.push(Difference::Added { task: id, description });
+                added(task, &mut found);
             }
             Some(old) if *old == task => {}
             Some(old) => task_differences(old, task, &mut found),
@@ -176,7 +195,10 @@ impl DiffStat {
                         stat.count_lines(before, after);
                     }
                 }
-                Difference::Added { .. } => stat.tasks_added += 1,
+                Difference::Added { task, .. } => {
+                    stat.tasks_added += 1;
+                    latest = Some(task);
+                }
                 Difference::Removed { .. } => stat.tasks_removed += 1,
                 Difference::Task { task, .. } => {
                     stat.tasks_changed += usize::from(latest != Some(task));

@@ -32,7 +32,7 @@ mod topology;
 mod validate;
 
 pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
-pub use diff::{DiffStat, Difference, differences, reopened_tasks};
+pub use diff::{DiffStat, Difference, differences, differences_in_full, reopened_tasks};
 pub use draft::{
     Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, DEFAULT_QUEUE, Draft, FORMAT,
     Phase, PlanSpec, PlanState, StartRefusal, StartRefusalReason,

@@ -1,6 +1,6 @@
 //! How a plan differs from what was approved last, also after that approval became void.
 
-use waypost_core::{ApprovedWork, Draft, Event, Plan, PlanId, PlanState, TaskState, differences};
+use waypost_core::{ApprovedWork, Draft, Event, Plan, PlanId, PlanState, TaskState, differences_in_full};
 use waypost_store::StoreError;
 use waypost_text::reveal;
 
@@ -54,7 +54,7 @@ impl Service {
         let before = self.plans().at_version(plan, version).map(|plan| as_written(&plan));
         let now = self.view(plan, |plan, _| as_written(plan));
         let (Ok(before), Ok(now)) = (before, now) else { return Vec::new() };
-        let found = differences(&before, &now);
+        let found = differences_in_full(&before, &now);
         let lines = difference_lines(&found, Texts::ByLine, &|text| reveal(text).into_owned());
         let mut lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
         if lines.len() > LINES_MAX {

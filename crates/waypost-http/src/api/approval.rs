@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Difference, differences};
+use waypost_core::{Difference, differences_in_full};
 use waypost_service::PreviewGroup;
 
 use super::extract::{Parameters, PlanPath, page_size};
@@ -25,7 +25,7 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
     if let Some(approved) = api.service.last_approval(&id)?.map(|last| last.version) {
         let before = api.plans().at_version(&id, approved)?.to_draft();
-        let mut found = differences(&before, &draft);
+        let mut found = differences_in_full(&before, &draft);
         found.retain(|difference| !is_progress(difference));
         let total = found.len();
         found.truncate(DIFFERENCES_MAX);

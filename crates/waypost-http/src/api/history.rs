@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use waypost_core::{Timestamp, differences};
+use waypost_core::{Timestamp, differences_in_full};
 use waypost_formats::{Dialect, Form};
 use waypost_service::{Hint, summary};
 use waypost_text::escape_json;
@@ -100,7 +100,7 @@ pub(crate) fn diff(
     let to = between.to.unwrap_or(latest);
     let old = api.plans().at_version(&id, between.from)?.to_draft();
     let new = api.plans().at_version(&id, to)?.to_draft();
-    let mut found = differences(&old, &new);
+    let mut found = differences_in_full(&old, &new);
     let total = found.len();
     found.truncate(DIFFERENCES_MAX);
     let value = json!({ "from": between.from, "to": to, "differences": found, "differences_total": total });

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences};
+use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences_in_full};
 use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
 use waypost_store::{FoundLog, NoLog, find_log};
 use waypost_store::{PlanStore, ProgressFeed, Query, StoreError, VersionRecord};
@@ -200,7 +200,7 @@ impl EffectContext {
             0 => Ok(Draft::default()),
             version => plans.at_version(&plan.id, version).map(|known| known.to_draft()),
         };
-        let different = differences(&at(old)?, &at(new)?);
+        let different = differences_in_full(&at(old)?, &at(new)?);
         let mut lines = difference_lines(&different, Texts::ByLine, &|value| {
             text::truncate(value, VALUE_COLUMNS).into_owned()
         });

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::differences;
+use waypost_core::differences_in_full;
 use waypost_service::Texts;
 
 use crate::context::Context;
@@ -46,7 +46,7 @@ impl Diff {
         if self.new.is_some() {
             found.note_damage(context)?;
         }
-        let different = differences(&old, &new);
+        let different = differences_in_full(&old, &new);
         if context.out.json {
             let limit = if self.full { usize::MAX } else { DIFFERENCES_MAX };
             let characters = if self.full { usize::MAX } else { VALUE_CHARACTERS_MAX };

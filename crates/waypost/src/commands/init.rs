@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use waypost_config::{Layer, Origin};
 use waypost_core::ActorKind;
 
@@ -80,7 +80,7 @@ pub(crate) struct Init {
     #[arg(long)]
     yes: bool,
     /// What hosts start: npx, uvx or a program [default: waypost, or the runner of this command]
-    #[arg(long, value_name = "npx|uvx|PROGRAM")]
+    #[arg(long, value_name = "npx|uvx|PROGRAM", value_parser = NonEmptyStringValueParser::new())]
     command: Option<String>,
     /// Write an executor and a plan that runs with it, to try out
     #[arg(long)]
@@ -97,6 +97,7 @@ impl Init {
         // What the file said before has to be trusted by somebody who has read it.
         let is_trusted = || load_config::not_trusted(&folders, by).is_ok_and(|why| why.is_none());
         let was_trusted = is_trusted();
+        let was_there = folders.own.join(CONFIG_FILE).symlink_metadata().is_ok();
         for step in self.steps(&folders, &hosts, &entry) {
             let fate = self.apply(context, &step, by == ActorKind::Person)?;
             report.add(step, fate);
@@ -105,8 +106,13 @@ impl Init {
         if has_written && was_trusted && trust_prompt::is_present(context)? {
             WorkspaceConfig::read(&folders.own, &folders.workspace)?.trust("init")?;
         }
-        if self.example && !self.print {
-            report.next = example_commands(if is_trusted() { "" } else { " --config .waypost/config.toml" });
+        if self.example && !self.print && report.is_complete() {
+            report.next = match (is_trusted(), was_there) {
+                (true, _) => example_commands(""),
+                // To name a file is to trust it, and this one may be somebody else's.
+                (false, true) => [vec!["waypost trust".to_owned()], example_commands("")].concat(),
+                (false, false) => example_commands(" --config .waypost/config.toml"),
+            };
         }
         if !self.is_only_example() {
             self.note(context, &hosts, &entry);

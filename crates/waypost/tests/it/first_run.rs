@@ -74,7 +74,9 @@ fn the_example_leaves_a_configuration_in_place_and_trusts_nothing_that_nobody_ha
     let output = workspace.at_terminal(&["init", "--example"]);
     assert_eq!(output.status.code(), Some(1), "an existing file is changed only with a word: {output:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);
-    ok(&workspace.at_terminal(&["init", "--example", "--yes"]));
+    assert!(!text(&output).0.contains("next:"), "what was not written cannot run: {output:?}");
+    let (out, _) = ok(&workspace.at_terminal(&["init", "--example", "--yes"]));
+    assert!(out.contains("waypost trust") && !out.contains("--config"), "nobody has read it: {out}");
     let new = fs::read_to_string(&file).unwrap();
     assert!(new.starts_with(old) && new.contains("[executors.echo]"), "{new}");
     let output = workspace.waypost(&["run", "example-plan.json"]);

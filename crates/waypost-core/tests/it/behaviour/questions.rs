@@ -143,6 +143,25 @@ fn a_tower_of_groups_has_a_standing_without_recursion() {
 }
 
 #[test]
+fn people_see_what_an_added_task_would_run() {
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    let before = desk.plan.to_draft();
+    let work = Work { executor: "shell".into(), inputs: Json::of(&"rm"), shape: None };
+    desk.does(add(vec![TaskSpec { work: Some(work), locks: Vec::new(), ..task("b", &["a"]) }]));
+    let after = desk.plan.to_draft();
+    let found = differences_in_full(&before, &after);
+    let fields: Vec<&str> = found
+        .iter()
+        .filter_map(|one| match one {
+            Difference::Task { task, field, .. } if task.as_str() == "b" => Some(*field),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(fields, ["depends_on", "work"]);
+    assert_eq!(DiffStat::of(&found), DiffStat::of(&differences(&before, &after)));
+}
+
+#[test]
 fn what_differs_between_two_states_is_said_in_words() {
     let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &["a"])]));
     let before = desk.plan.to_draft();

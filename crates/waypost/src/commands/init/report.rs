@@ -85,6 +85,11 @@ impl Report {
         self.files.iter().any(|(step, fate)| step.name == name && fate.is_written())
     }
 
+    /// Whether all required content is written.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.files.iter().any(|(_, fate)| fate.is_missing())
+    }
+
     /// Prints the report. Returns an error if required content was not written.
     pub(super) fn end(self, context: &mut Context, only_print: bool) -> Outcome {
         let missing: Vec<&(FileChange, ChangeResult)> =
