@@ -1,5 +1,7 @@
 //! Queries on a plan.
 
+use waypost_core::{DiffStat, Difference, Work, differences_in_full};
+
 use super::*;
 
 #[test]
@@ -147,7 +149,7 @@ fn people_see_what_an_added_task_would_run() {
     let mut desk = Desk::with(plan_of([task("a", &[])]));
     let before = desk.plan.to_draft();
     let work = Work { executor: "shell".into(), inputs: Json::of(&"rm"), shape: None };
-    desk.does(add(vec![TaskSpec { work: Some(work), locks: Vec::new(), ..task("b", &["a"]) }]));
+    desk.does(add(vec![TaskSpec { work: Some(Box::new(work)), ..task("b", &["a"]) }]));
     let after = desk.plan.to_draft();
     let found = differences_in_full(&before, &after);
     let fields: Vec<&str> = found
