@@ -148,7 +148,7 @@ fn a_tower_of_groups_has_a_standing_without_recursion() {
 fn people_see_what_an_added_task_would_run() {
     let mut desk = Desk::with(plan_of([task("a", &[])]));
     let before = desk.plan.to_draft();
-    let work = Work { executor: "shell".into(), inputs: Json::of(&"rm"), shape: None };
+    let work = Work { executor: "shell".into(), inputs: Json::empty_object(), shape: None };
     desk.does(add(vec![TaskSpec { work: Some(Box::new(work)), ..task("b", &["a"]) }]));
     let after = desk.plan.to_draft();
     let found = differences_in_full(&before, &after);
