@@ -48,6 +48,16 @@ export async function until(what, look, patience = PATIENCE) {
   }
 }
 
+/** Scrolls an element from its beginning to its end, so that every part of it is on screen for a moment. */
+export const scrollThrough = (locator) =>
+  locator.evaluate(async (element) => {
+    for (let top = 0; ; top += element.clientHeight / 2) {
+      element.scrollTop = top;
+      for (let frame = 0; frame < 3; frame++) await new Promise((go) => requestAnimationFrame(go));
+      if (top + element.clientHeight >= element.scrollHeight) return;
+    }
+  });
+
 /** A workspace with this configuration and everything that runs in it. */
 export class Stage {
   #children = new Set();
