@@ -19,30 +19,44 @@ export function isWhole(parts: Parts, slack: number): boolean {
 }
 
 const EDGE_PX = 3;
+/** What passes faster, as in an animated jump to the end, was not seen. */
+const DWELL_MS = 200;
 
-/** Watches elements and reports each once all of it was on screen, in one look or in several. */
+/** Watches elements and reports each once all of it was on screen for a moment, in one look or in several. */
 export class Watcher {
   #parts = new Map<string, Parts>();
+  #whole = new Set<string>();
   #keys = new Map<Element, string>();
   #near = new Set<Element>();
-  #whole = new Set<string>();
+  /** The visible part of each element at the last look. */
+  #last = new Map<Element, [number, number]>();
+  #timer = 0;
   #frame: () => DOMRect | null;
   #told: (key: string) => void;
-  #observer = new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries) {
-        if (entry.isIntersecting) this.#near.add(entry.target);
-        else this.#near.delete(entry.target);
-      }
-      this.look();
-    },
-    { threshold: [0, 0.25, 0.5, 0.75, 1] },
-  );
+  #observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) this.#near.add(entry.target);
+      else this.#near.delete(entry.target);
+    }
+  });
 
   /** `frame` returns the visible part of the page, or null while nothing counts. */
   constructor(frame: () => DOMRect | null, told: (key: string) => void) {
     this.#frame = frame;
     this.#told = told;
+  }
+
+  /** Looks until the returned function is called. */
+  start(): () => void {
+    const again = (): void => {
+      this.#look();
+      this.#timer = window.setTimeout(again, DWELL_MS);
+    };
+    again();
+    return () => {
+      window.clearTimeout(this.#timer);
+      this.#observer.disconnect();
+    };
   }
 
   add(element: Element, key: string): void {
@@ -60,29 +74,28 @@ export class Watcher {
   clear(): void {
     this.#parts.clear();
     this.#whole.clear();
-    for (const element of this.#keys.keys()) {
-      this.#observer.unobserve(element);
-      this.#observer.observe(element);
-    }
+    this.#last.clear();
   }
 
-  /** Notes what is on screen now. */
-  look = (): void => {
+  /** Notes what is on screen now and was at the last look. */
+  #look(): void {
     const frame = this.#frame();
+    const before = this.#last;
+    this.#last = new Map();
     if (!frame) return;
     for (const element of this.#near) {
       const key = this.#keys.get(element);
       const { top, height } = element.getBoundingClientRect();
       if (key === undefined || height === 0 || this.#whole.has(key)) continue;
-      const parts = cover(this.#parts.get(key) ?? [], Math.max(0, (frame.top - top) / height), Math.min(1, (frame.bottom - top) / height));
+      const [from, to] = [Math.max(0, (frame.top - top) / height), Math.min(1, (frame.bottom - top) / height)];
+      this.#last.set(element, [from, to]);
+      const since = before.get(element);
+      if (!since) continue;
+      const parts = cover(this.#parts.get(key) ?? [], Math.max(from, since[0]), Math.min(to, since[1]));
       this.#parts.set(key, parts);
       if (!isWhole(parts, EDGE_PX / height)) continue;
       this.#whole.add(key);
       this.#told(key);
     }
-  };
-
-  end(): void {
-    this.#observer.disconnect();
   }
 }

@@ -10,8 +10,8 @@ command = ["sh", "steps.sh"]
 `;
 const TASKS = 90;
 
-/** Gives the page time for what must not happen: the frames in which it would notice what is on screen. */
-const settle = (page) => page.evaluate(() => new Promise((go) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(go)), 150)));
+/** Gives the page time for what must not happen: to notice what is on screen, twice. */
+const settle = (page) => page.waitForTimeout(500);
 
 const unseen = () =>
   play("unseen", CONFIGURATION, async (stage, browser) => {
