@@ -60,6 +60,15 @@ const judged = () =>
       await ready(page);
       await look(path);
     }
+    // A phone hides words, and what they name keeps its name.
+    const size = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const path of ["/", "/inbox", "/plans/waits/approval"]) {
+      await page.goto(stage.site + path);
+      await ready(page);
+      await look(`${path} at 390 px`);
+    }
+    await page.setViewportSize(size);
     await page.goto(`${stage.site}/plans/release/document`);
     await page.getByRole("button", { name: "Edit", exact: true }).click();
     await look("the document's form");

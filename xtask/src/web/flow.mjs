@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 
-import { Browser, play, Stage, until } from "./stage.mjs";
+import { Browser, play, scrollThrough, Stage, until } from "./stage.mjs";
 
 const CONFIGURATION = `
 [executors.steps]
@@ -64,7 +64,7 @@ const journey = () =>
     await page.getByRole("button", { name: /^Review version/ }).click();
     await page.getByText("quickly").first().waitFor();
     await page.getByLabel("Note (optional)").fill("go ahead");
-    await page.getByText(/✓ seen|by their pattern/).last().scrollIntoViewIfNeeded();
+    await scrollThrough(page.getByRole("region", { name: "What is to be approved" }));
     await page.getByText("✓ seen").last().waitFor();
     await approve.click();
 

@@ -85,18 +85,21 @@ const waiting = () =>
     await page.locator("li[aria-current]").getByText("What about old orders?").waitFor();
     await page.keyboard.press("2");
     await page.getByText("Answered “What about old orders?”: Leave them out").waitFor();
-    await page.getByRole("heading", { name: "Questions" }).waitFor({ state: "detached" });
+    await page.getByRole("listitem").getByText("Answered: Leave them out").waitFor();
     assert.equal((await stage.api("GET", "/plans/asks/tasks/a")).state.answers[0].answer, "Leave them out");
     await page.getByRole("complementary").getByText("Answered asks/a: Leave them out").waitFor();
     // A person's task is done with a note, a failure is retried, and the number follows.
     await page.getByRole("button", { name: "Mark done…" }).click();
     await page.getByRole("dialog").getByRole("textbox").fill("read twice");
     await page.getByRole("dialog").getByRole("button", { name: "Mark done" }).click();
-    await page.getByRole("heading", { name: "Your tasks" }).waitFor({ state: "detached" });
+    await page.getByRole("listitem").getByText("Marked done").waitFor();
     await page.getByRole("button", { name: "Retry", exact: true }).click();
-    await page.getByRole("heading", { name: "Failures" }).waitFor({ state: "detached" });
+    await page.getByRole("listitem").getByText("Retried").waitFor();
     assert.equal((await stage.api("GET", "/plans/fails/tasks/a")).standing, "ready");
     await menu.getByText("1 waiting for you").waitFor();
+    // What was done stays until the person asks for the list again.
+    await page.getByRole("button", { name: "Refresh" }).click();
+    for (const name of ["Questions", "Your tasks", "Failures"]) await page.getByRole("heading", { name }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: /^Review & approve/ }).click();
     await page.waitForURL(/plans\/waits\/approval/);
     await stage.api("POST", "/plans/waits/actions/reject", { reason: "not now" });

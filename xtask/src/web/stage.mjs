@@ -48,6 +48,16 @@ export async function until(what, look, patience = PATIENCE) {
   }
 }
 
+/** Scrolls an element from its beginning to its end, as fast as somebody who looks at every part of it. */
+export const scrollThrough = (locator) =>
+  locator.evaluate(async (element) => {
+    for (let top = 0; ; top += element.clientHeight * 0.8) {
+      element.scrollTop = top;
+      await new Promise((go) => setTimeout(go, 500));
+      if (top + element.clientHeight >= element.scrollHeight) return;
+    }
+  });
+
 /** A workspace with this configuration and everything that runs in it. */
 export class Stage {
   #children = new Set();

@@ -1,0 +1,124 @@
+// Nothing is approved unseen, and nothing moves under the pointer.
+import assert from "node:assert/strict";
+
+import { play, scrollThrough, until } from "./stage.mjs";
+
+const CONFIGURATION = `
+[executors.steps]
+kind = "process"
+command = ["sh", "steps.sh"]
+`;
+const TASKS = 90;
+
+/** Gives the page time for what must not happen: to notice what is on screen, twice. */
+const settle = (page) => page.waitForTimeout(500);
+
+const unseen = () =>
+  play("unseen", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", "cat > /dev/null");
+    const tasks = Array.from({ length: TASKS }, (_, place) => ({ id: `t${place}`, description: `Step ${place}`, work: { executor: "steps", inputs: { part: `part ${place}` } } }));
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "many", title: "Many", tasks }));
+    await stage.api("POST", "/plans/many/actions/request-approval", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/many/approval`);
+    const approve = page.getByRole("button", { name: /^Approve version/ });
+    await approve.waitFor();
+    const stillOff = async (after) => {
+      await settle(page);
+      assert.equal(await approve.isDisabled(), true, `Approve is enabled after ${after}`);
+    };
+    await stillOff("opening the page");
+    // A filter shows less than the whole, down to nothing.
+    const search = page.getByLabel("Find a command, input or task");
+    for (const text of ["no such command", `part ${TASKS - 1}`, "steps.sh"]) {
+      await search.fill(text);
+      await stillOff(`searching for ${text}`);
+    }
+    await search.fill("");
+    await stillOff("clearing the search");
+    // A jump to the end leaves out the middle, by key or by focus. The list has the keys when the page opens.
+    await page.reload();
+    const list = page.getByRole("region", { name: "What is to be approved" });
+    await until("the list has the focus", () => list.evaluate((element) => element === document.activeElement));
+    await page.keyboard.press("End");
+    await until("the list is at its end", () => list.evaluate((element) => element.scrollTop > 0 && element.scrollTop + element.clientHeight > element.scrollHeight - 2));
+    await stillOff("a jump to the end");
+    await page.keyboard.press("Home");
+    const tick = page.getByRole("checkbox", { name: /by their pattern/ });
+    await tick.focus();
+    await stillOff("focusing the tick");
+    assert.equal(await tick.evaluate((element) => element === document.activeElement), true);
+    assert.equal(await page.evaluate(() => document.scrollingElement.scrollTop + document.getElementById("main").scrollTop), 0);
+    // The tick accepts, and can be taken back; to read everything is enough as well.
+    await tick.check();
+    await until("the tick is enough", () => approve.isEnabled());
+    await tick.uncheck();
+    await stillOff("the tick was taken back");
+    await scrollThrough(list);
+    await page.getByText("✓ seen").waitFor();
+    await until("reading is enough", () => approve.isEnabled());
+    await approve.click();
+    await until("it is approved", async () => (await stage.api("GET", "/plans/many/approval")).standing === "approved");
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const still = () =>
+  play("still", CONFIGURATION, async (stage, browser) => {
+    const ids = ["a", "b", "c", "d"];
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "asks", title: "Asks", tasks: [...ids, "e", "f"].map((id) => ({ id, description: `Task ${id}` })) }));
+    await stage.api("POST", "/plans/asks/actions/start", {});
+    const agent = await stage.agent("asker");
+    const begin = (task) => agent.call("task_next", { plan: "asks", task });
+    for (const task of ids) {
+      await begin(task);
+      await agent.call("task_report", { plan: "asks", task, status: "question", text: `May ${task} go on?`, choices: ["Yes", "No"] });
+    }
+    for (const task of ["e", "f"]) {
+      await begin(task);
+      await agent.call("task_report", { plan: "asks", task, status: "failed", text: `${task} broke` });
+    }
+    const answers = async (task) => ((await stage.api("GET", `/plans/asks/tasks/${task}`)).state.answers ?? []).map((one) => one.answer);
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/inbox`);
+    const row = (task) => page.getByRole("listitem").filter({ hasText: `May ${task} go on?` });
+    const yes = (task) => row(task).getByRole("button", { name: /^Yes/ });
+    await yes("d").waitFor();
+    const order = () => page.getByRole("main").getByRole("listitem").getByRole("heading", { level: 3 }).evaluateAll((all) => all.map((one) => one.firstChild.textContent));
+    const [before, place] = [await order(), await yes("d").boundingBox()];
+
+    // A question that comes in waits for a click, and one that was answered elsewhere stays where it is.
+    await stage.run("agent:planner", "import", stage.write("new.json", { format: "waypost/1", id: "new", title: "New", tasks: [{ id: "a", description: "A", work: { executor: "steps" } }] }));
+    await stage.api("POST", "/plans/new/actions/request-approval", {});
+    await stage.api("POST", "/plans/asks/tasks/b/actions/answer", { answer: "No" });
+    await page.getByRole("navigation", { name: "Main" }).getByText("6 waiting for you").waitFor();
+    await until("the answered question says so", async () => (await row("b").getByText("no longer waiting").count()) === 1 && (await yes("b").isDisabled()));
+    const fresh = page.getByRole("button", { name: "1 new" });
+    await fresh.waitFor();
+    assert.deepEqual(await order(), before);
+    assert.deepEqual(await yes("d").boundingBox(), place);
+
+    // A double click acts on one item, and its row stays and says what was done.
+    await yes("a").dblclick();
+    await row("a").getByText("Answered: Yes").waitFor();
+    await page.getByRole("navigation", { name: "Main" }).getByText("5 waiting for you").waitFor();
+    assert.equal(await row("a").getByRole("button").count(), 0);
+    const retry = page.getByRole("listitem").filter({ hasText: "broke" }).getByRole("button", { name: /^Retry/ }).first();
+    const spot = await retry.boundingBox();
+    await page.mouse.dblclick(spot.x + spot.width / 2, spot.y + spot.height / 2);
+    await page.getByRole("listitem").getByText("Retried").waitFor();
+    await settle(page);
+    assert.deepEqual([await answers("a"), await answers("c"), await answers("d")], [["Yes"], [], []]);
+    assert.deepEqual(await order(), before);
+    assert.deepEqual(await yes("d").boundingBox(), place);
+
+    await fresh.click();
+    await page.getByRole("heading", { name: "Approvals" }).waitFor();
+    assert.equal(await row("a").count() + await row("b").count(), 0);
+    assert.equal(await yes("c").isEnabled(), true);
+    assert.deepEqual(browser.complaints, []);
+  });
+
+export const stillness = [
+  ["nothing is approved that was not on screen: not by a search, a jump or the focus", unseen],
+  ["the inbox holds still: what is new waits for a click, and a double click acts once", still],
+];
