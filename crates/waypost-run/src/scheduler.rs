@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
 use waypost_core::{
-    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Proof, Refusal, Task, TaskId,
+    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Proof, Refusal, Status, Task, TaskId,
     Timestamp,
 };
 use waypost_service::{Authenticator, HumanTask, NotAuthentic, Service};
@@ -473,6 +473,7 @@ impl Scheduler {
         let known = self.plans.remove(&id);
         let (pending, gone, parked, lock_waits, served, shared_until) = match known {
             Some(known) => {
+                self.tell_missed(&known, &plan);
                 let Followed { pending, gone, parked, lock_waits, served, shared_until, .. } = known;
                 (pending, gone, parked, lock_waits, served, shared_until)
             }
@@ -500,6 +501,23 @@ impl Scheduler {
         self.foreign_locks.look_at(now, &followed.plan);
         self.plans.insert(id.clone(), followed);
         self.resolve(now, &id, pending.unwrap_or_default());
+    }
+
+    /// Reports what the replaced copy of a plan does not show: what others wrote, and a write that got no answer.
+    fn tell_missed(&mut self, replaced: &Followed, stored: &Plan) {
+        let nothing = Pending::default();
+        let pending = replaced.pending.as_ref().unwrap_or(&nothing);
+        let own_only = self.takes.tells_own_only;
+        for notice in run_event::notices_between(&replaced.plan, stored, &pending.notices) {
+            let is_failure = matches!(notice, RunEvent::TaskEnded { status: Status::Failed, .. });
+            self.draining |= is_failure && self.after_failure == AfterFailure::FailFast;
+            let is_ours = notice.attempt().is_some_and(|key| {
+                self.live.contains_key(&key) || pending.finishes.iter().any(|(ended, _)| *ended == key)
+            });
+            if is_ours || !own_only {
+                self.told.push(Action::Tell(notice));
+            }
+        }
     }
 
     /// Forgets a plan. What runs of it is killed, and its ends are not written.

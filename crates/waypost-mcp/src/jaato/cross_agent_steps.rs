@@ -278,18 +278,10 @@ fn resolved(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Map<String, Val
         let meant = match (heard, &there.plan) {
             (Some(plan), _) => Some(plan),
             (None, Some(plan)) => Some(plan.clone()),
-            (None, None) => match call.workspace.plans().target_status(plan, &there)? {
-                TargetStatus::There { plan, .. } => Some(plan),
-                TargetStatus::NoSuchPlan(_)
-                | TargetStatus::Purged(_)
-                | TargetStatus::OwnPlan(_)
-                | TargetStatus::OwnedBy { .. }
-                | TargetStatus::NoSuchTask { .. }
-                | TargetStatus::NoPlanOf(_)
-                | TargetStatus::NoTaskOf(_)
-                | TargetStatus::OnlyInEnded { .. }
-                | TargetStatus::NoName(_) => None,
-            },
+            (None, None) => {
+                let found = call.workspace.plans().target_status(plan, &there)?;
+                if let TargetStatus::There { plan, .. } = found { Some(plan) } else { None }
+            }
         };
         if let Some(meant) = meant {
             let name =

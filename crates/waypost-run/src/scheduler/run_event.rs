@@ -1,9 +1,12 @@
 //! The events of a run for its observers, reported once they are durable. `run --json` streams their JSON.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use waypost_core::{
     Actor, Event, Evidence, IndexDelta, Phase, Plan, PlanId, StartRefusalReason, Status, TaskId, Timestamp,
 };
+use waypost_exec::AttemptKey;
 use waypost_service::{Hint, start_refusal_hint, start_refusal_text};
 
 /// Something that happened in a run.
@@ -106,6 +109,18 @@ pub enum RunEvent {
     },
 }
 
+impl RunEvent {
+    /// The attempt whose start or end this is.
+    pub(super) fn attempt(&self) -> Option<AttemptKey> {
+        if let Self::TaskStarted { plan, task, attempt, .. } | Self::TaskEnded { plan, task, attempt, .. } =
+            self
+        {
+            return Some(AttemptKey::new(plan, task, *attempt));
+        }
+        None
+    }
+}
+
 /// Something that happened to a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
@@ -139,6 +154,35 @@ pub(crate) fn news_of(plan: &Plan, events: &[Event], touched: &IndexDelta) -> Ve
     let (mut news, notices) = decisions_and_notices(plan, events, touched);
     news.extend(notices.into_iter().map(News::Notice));
     news
+}
+
+/// The events between a copy of a plan and the stored plan that replaces it. The copy may show what was never written:
+/// `predicted` are the events of its last write, whose result is not known.
+pub(super) fn notices_between(copy: &Plan, stored: &Plan, predicted: &[RunEvent]) -> Vec<RunEvent> {
+    let unsure: BTreeSet<TaskId> =
+        predicted.iter().filter_map(|notice| notice.attempt().map(|key| key.task.clone())).collect();
+    let mut touched = IndexDelta::default();
+    for (task, _) in stored.tasks() {
+        let (id, state) = (&task.spec.id, &task.state);
+        let before = copy.task(id.as_str()).map(|task| &task.state).filter(|_| !unsure.contains(id));
+        let same_attempt = before.filter(|before| before.attempt == state.attempt);
+        if state.status.is_finished() {
+            if same_attempt.is_none_or(|before| before.status != state.status) {
+                touched.finished.push(id.clone());
+            }
+        } else if state.started_at.is_some()
+            && state.status == Status::Running
+            && same_attempt.is_none_or(|before| before.started_at.is_none())
+        {
+            touched.started.push((id.clone(), state.attempt));
+        }
+    }
+    let mut notices = notices_of(stored, &[], &touched);
+    let phase = stored.state().phase;
+    if !phase.is_finished() && phase != copy.state().phase {
+        notices.push(RunEvent::PlanPhaseChanged { plan: stored.id().clone(), phase });
+    }
+    notices
 }
 
 fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) -> (Vec<News>, Vec<RunEvent>) {

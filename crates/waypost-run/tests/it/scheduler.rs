@@ -513,3 +513,28 @@ fn what_runs_of_a_lost_plan_is_killed_and_nothing_of_it_is_left() {
     world.settle();
     assert_eq!(world.running().len(), 2);
 }
+
+#[test]
+fn what_others_did_is_told_although_a_write_of_the_run_came_too_late() {
+    // A person cancels a task before the run has recorded its start, and the run does not look before it writes.
+    let mut world = world(2, [job("a", &[], &[]), job("b", &["a"], &[]), job("c", &[], &[])]);
+    world.person(cancel("a")).unwrap();
+    world.pass(1);
+    assert_eq!(world.told_ends("a"), [Status::Cancelled]);
+    assert_eq!(world.told_ends("b"), [Status::Skipped]);
+    world.done("c");
+    assert_eq!(world.told_ends("c"), [Status::Done]);
+    assert_eq!((world.told_ends("a").len(), world.told_ends("b").len()), (1, 1), "once");
+}
+
+#[test]
+fn an_end_is_told_once_whether_its_write_was_answered_or_not() {
+    for fate in [Fate::FailsBefore, Fate::FailsAfter] {
+        let mut world = world(2, [job("a", &[], &[]), job("b", &["a"], &[])]);
+        world.fate = fate;
+        world.done("a");
+        assert_eq!(world.told_ends("a"), [Status::Done]);
+        world.done("b");
+        assert_eq!(world.told_ends("b"), [Status::Done]);
+    }
+}

@@ -11,7 +11,8 @@ use waypost_core::{
     Plan, PlanId, Proof, Refusal, Status, TaskSpec, Timestamp, Work,
 };
 use waypost_run::{
-    Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, Scheduler,
+    Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input, Loss, RunEvent,
+    Scheduler,
 };
 use waypost_service::Authenticator;
 use waypost_store::VersionRecord;
@@ -109,6 +110,7 @@ pub(crate) struct World {
     pub(crate) order: Vec<String>,
     pub(crate) fate: Fate,
     pub(crate) writes: u32,
+    told: Vec<RunEvent>,
 }
 
 impl World {
@@ -140,6 +142,7 @@ impl World {
             order: Vec::new(),
             fate: Fate::Works,
             writes: 0,
+            told: Vec::new(),
         };
         world.person(Command::Activate).unwrap();
         world.read();
@@ -339,7 +342,8 @@ impl World {
                     self.scheduler.handle(self.now, Input::Ended(key, AttemptOutcome::Failed { error }));
                 }
             }
-            Action::Tell(_) | Action::StoreProgress(..) => {}
+            Action::Tell(event) => self.told.push(event),
+            Action::StoreProgress(..) => {}
         }
     }
 
@@ -380,6 +384,19 @@ impl World {
             let is_old = self.began[key].as_micros() + 200_000 <= self.now.as_micros();
             assert!(!is_old || !task.is_some_and(|task| task.state.is_queued()), "{key:?} is still queued");
         }
+    }
+
+    /// The ends of a task that observers were told, in order.
+    pub(crate) fn told_ends(&self, of: &str) -> Vec<Status> {
+        let mut ends = Vec::new();
+        for event in &self.told {
+            if let RunEvent::TaskEnded { task, status, .. } = event
+                && task.as_str() == of
+            {
+                ends.push(*status);
+            }
+        }
+        ends
     }
 
     /// The events of the latest version.

@@ -398,18 +398,9 @@ impl Recipient<'_> {
         if is_over {
             return Ok(!has_later(transaction, cache, self.wait, created_at)?);
         }
-        Ok(match locate(transaction, cache, &self.wait.plan, &self.wait.on)? {
-            TargetStatus::There { plan, .. } => plan == *from,
-            TargetStatus::NoSuchPlan(_)
-            | TargetStatus::Purged(_)
-            | TargetStatus::OwnPlan(_)
-            | TargetStatus::OwnedBy { .. }
-            | TargetStatus::NoSuchTask { .. }
-            | TargetStatus::NoPlanOf(_)
-            | TargetStatus::NoTaskOf(_)
-            | TargetStatus::OnlyInEnded { .. }
-            | TargetStatus::NoName(_) => true,
-        })
+        let found = locate(transaction, cache, &self.wait.plan, &self.wait.on)?;
+        let TargetStatus::There { plan, .. } = found else { return Ok(true) };
+        Ok(plan == *from)
     }
 
     /// Returns the command that delivers the truth, or `None` if the recipient already has it.
