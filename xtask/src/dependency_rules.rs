@@ -115,9 +115,23 @@ mod tests {
             ],
         ),
         (
+            "waypost-cli",
+            &[
+                "waypost-account",
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-exec",
+                "waypost-planner",
+                "waypost-service",
+                "waypost-store",
+            ],
+        ),
+        (
             "waypost",
             &[
                 "waypost-account",
+                "waypost-cli",
                 "waypost-config",
                 "waypost-core",
                 "waypost-formats",

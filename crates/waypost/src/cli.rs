@@ -3,10 +3,10 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands as command;
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::links::Keeping;
-use crate::options::Global;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::links::Keeping;
+use waypost_cli::options::Global;
 
 /// The help of the program itself: the commands by what people want to do, those that are used most with a line of
 /// their own. Each command's own help says the rest.

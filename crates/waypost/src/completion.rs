@@ -17,10 +17,10 @@ use waypost_store::{PlanStore, Query, Sort, SqliteStore};
 
 use crate::cli::Cli;
 use crate::commands::completions::VARIABLE;
-use crate::context::{Context, Program};
-use crate::load_config;
-use crate::options::Global;
-use crate::view::text;
+use waypost_cli::context::{Context, Program};
+use waypost_cli::load_config;
+use waypost_cli::options::Global;
+use waypost_cli::view::text;
 
 /// Candidates of each kind.
 const CANDIDATES_MAX: usize = 200;

@@ -2,32 +2,12 @@
 //!
 //! Parses the command line, runs one command, prints its output, and exits with a documented exit code.
 
-mod actor;
-mod approval_prompt;
 mod cli;
 mod commands;
 mod completion;
-mod context;
-mod error;
-mod files;
-mod foreign_folders;
-mod git_config;
 mod instructions;
-mod links;
-mod load_config;
-mod options;
-mod output;
-mod plan_folder;
-mod plan_input;
 mod planning;
-mod signals;
-mod signing;
-mod store_location;
-mod style;
-mod trust_prompt;
-mod view;
 mod webhooks;
-mod workspace_config;
 
 use std::process::ExitCode;
 
@@ -35,9 +15,10 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::cli::Cli;
-use crate::context::{Context, Program};
-use crate::error::{Failure, Outcome};
-use crate::output::{Color, Output};
+use waypost_cli::context::{Context, Program};
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::output::{Color, Output};
+use waypost_cli::{links, load_config};
 
 fn main() -> ExitCode {
     if completion::answer(PROGRAM) {
@@ -112,7 +93,7 @@ fn misread(error: clap::Error) -> ExitCode {
     }
     // If the terminal is gone, there is nowhere to report it.
     let _gone = error.print();
-    if asked_for { ExitCode::SUCCESS } else { ExitCode::from(error::Exit::Usage as u8) }
+    if asked_for { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) }
 }
 
 /// Replaces what the parser of numbers says by words for people.

@@ -28,11 +28,11 @@ pub(crate) use limits::PlanningLimits;
 pub(crate) use models::{Chosen, ModelOptions, author};
 use progress::ProgressOutput;
 
-use crate::context::{Context, PlanHandle};
-use crate::error::{Failure, Outcome};
-use crate::load_config::Folders;
-use crate::signals;
-use crate::view::text;
+use waypost_cli::context::{Context, PlanHandle};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::load_config::Folders;
+use waypost_cli::signals;
+use waypost_cli::view::text;
 
 /// The folder of requests and journals, in Waypost's own folder.
 const FOLDER: &str = "planning";
@@ -80,7 +80,7 @@ impl PlanningSession {
             }
             halt.cancel();
             let words = "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
-            live.line(crate::style::Look::Yellow, "ending", words);
+            live.line(waypost_cli::style::Look::Yellow, "ending", words);
         })
     }
 

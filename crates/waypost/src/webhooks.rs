@@ -6,9 +6,9 @@ use waypost_config::{Config, Report};
 use waypost_run::WebhookOutbox;
 use waypost_store::PlanStore;
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::load_config::Folders;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::load_config::Folders;
 
 /// The position from which new webhooks receive events: the end of the log before this command writes.
 pub(crate) fn since(context: &Context, config: &Config) -> Outcome<u64> {

@@ -13,6 +13,7 @@ const TOOLS: &[&str] = &["waypost-testkit", "xtask"];
 /// Files and folders that read and write files, or read `/proc`.
 const FILES: &[&str] = &[
     "crates/waypost/src",
+    "crates/waypost-cli/src",
     "crates/waypost-account/src",
     "crates/waypost-config/src/execution_env.rs",
     "crates/waypost-config/src/pinned_files.rs",
@@ -34,6 +35,7 @@ const FILES: &[&str] = &[
 /// the working directory of programs, and the variables that every PostgreSQL client reads.
 const ENVIRONMENT: &[&str] = &[
     "crates/waypost/src",
+    "crates/waypost-cli/src",
     "crates/waypost-account/src/account.rs",
     "crates/waypost-account/src/injected.rs",
     "crates/waypost-exec/src/pool.rs",

@@ -9,11 +9,11 @@ use waypost_core::{Phase, Plan, PlanId};
 use waypost_service::is_for_people;
 use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 
-use crate::context::{Context, PlanHandle};
-use crate::error::{Failure, Outcome};
-use crate::options::{Guard, within};
-use crate::signing::SigningKey;
-use crate::view::text;
+use waypost_cli::context::{Context, PlanHandle};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options::{Guard, within};
+use waypost_cli::signing::SigningKey;
+use waypost_cli::view::text;
 
 /// Rows on a page by default.
 const ROWS_DEFAULT: usize = 20;

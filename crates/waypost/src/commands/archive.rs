@@ -5,9 +5,9 @@ use serde_json::json;
 use waypost_core::ActorKind;
 use waypost_service::{PersonAct, PersonVerb, ServiceError};
 
-use crate::context::{Context, PlanWrite};
-use crate::error::{Failure, Outcome};
-use crate::output;
+use waypost_cli::context::{Context, PlanWrite};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Archive {

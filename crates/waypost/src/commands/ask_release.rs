@@ -5,9 +5,9 @@ use waypost_core::QuestionRequest as Question;
 use waypost_service::TaskReport;
 
 use super::task_lifecycle::{Reporter, TaskArgs};
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::options::Guard;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::options::Guard;
 
 const ASK_EXAMPLES: &str = "\
 The task is released, and ready again once a person has answered (`waypost answer`).

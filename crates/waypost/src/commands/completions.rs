@@ -8,8 +8,8 @@ use clap::Args;
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
 
 /// The variable by which a shell asks for completions.
 pub(crate) const VARIABLE: &str = "WAYPOST_COMPLETE";

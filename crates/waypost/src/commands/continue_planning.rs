@@ -7,9 +7,9 @@ use waypost_planner::planning::{
 
 use super::plan::generate::{Generation, Saving};
 use super::{decompose, digest};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
 use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, budget, note_bad, of_order, report};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
 Continues where the last process stopped; recorded model replies are reused, not paid for again.

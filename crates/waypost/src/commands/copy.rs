@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 use waypost_store::{CopyError, Durability, Progress, Running, copy, open};
 
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
-use crate::store_location::StoreLocation;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::store_location::StoreLocation;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 Copies ids, versions, event numbers, history, leases, subscriptions with their cursors, archived, pruned and purged plans

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use waypost_core::PlanId;
 use waypost_llm::{Spent, Totals, read_journal};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::load_config::Folders;
-use crate::output::Output;
 use crate::planning::{self, report};
-use crate::view::table::{self, Cell};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::load_config::Folders;
+use waypost_cli::output::Output;
+use waypost_cli::view::table::{self, Cell};
 
 /// Maximum number of folder entries that are read.
 const JOURNALS_MAX: usize = 10_000;
@@ -66,9 +66,10 @@ fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     context.out.line(format!("plan {}: {used}{of} tokens charged", found.id));
     context.out.line(report::spent_words(&totals.all));
     if totals.failed > 0 {
-        context
-            .out
-            .line(format!("{} without a reply", crate::view::text::count(totals.failed as usize, "call")));
+        context.out.line(format!(
+            "{} without a reply",
+            waypost_cli::view::text::count(totals.failed as usize, "call")
+        ));
     }
     let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), *spent));
     print("PURPOSE", purposes, &mut context.out);

@@ -11,12 +11,12 @@ use waypost_planner::{Decompose as Session, Progress, Stopped};
 use waypost_service::{Caller, CreateOptions};
 use waypost_store::WriteError;
 
-use crate::context::{Context, task_of};
-use crate::error::{Failure, Outcome};
 use crate::planning::{
     Chosen, ModelOptions, PlanningLimits, PlanningSession, Within, author, budget, read_goal, record, report,
 };
-use crate::view::text;
+use waypost_cli::context::{Context, task_of};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::view::text;
 
 /// The id of a new plan's root task.
 const ROOT: &str = "goal";

@@ -19,10 +19,10 @@ use waypost_text::hex;
 use self::plan::{CONFIG, broken, store_in, submit};
 use self::tour::Tour;
 use super::run::{self, Signals, progress, summary};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::load_config::Folders;
-use crate::store_location::FOLDER;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::load_config::Folders;
+use waypost_cli::store_location::FOLDER;
 
 /// The files that the plan changes.
 const FILES: [(&str, &str); 3] = [

@@ -5,9 +5,9 @@ use serde_json::json;
 use waypost_core::differences_in_full;
 use waypost_service::Texts;
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::view::{differences as view, text};
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::view::{differences as view, text};
 
 /// Maximum number of lines shown without `--full`.
 const LINES_MAX: usize = 400;

@@ -9,12 +9,12 @@ use waypost_llm::Journal;
 use waypost_planner::Fidelity;
 use waypost_planner::planning::{Digests, PlanningGoal, PlanningRequest, Steps};
 
-use crate::context::{Context, task_of};
-use crate::error::Outcome;
 use crate::planning::{
     Chosen, ModelOptions, PlanningLimits, PlanningSession, Within, budget, record, report,
 };
-use crate::view::text;
+use waypost_cli::context::{Context, task_of};
+use waypost_cli::error::Outcome;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 A digest is a summary of under 100 words with decisions and artifacts; later goals see it instead of

@@ -8,9 +8,9 @@ use waypost_exec::look_at_slurm;
 use waypost_service::{all_workers, worker_state};
 use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::view::text;
 
 /// Maximum number of leases reported.
 const LEASES_TOLD_MAX: usize = 20;

@@ -8,10 +8,10 @@ use waypost_core::Plan;
 use waypost_formats::{Dialect, Form, write};
 use waypost_service::SourceText;
 
-use crate::context::{Context, PlanHandle};
-use crate::error::{Exit, Failure, Outcome};
-use crate::options::Guard;
-use crate::{files, output};
+use waypost_cli::context::{Context, PlanHandle};
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::options::Guard;
+use waypost_cli::{files, output};
 
 /// The editor if none is configured and there is a terminal.
 const EDITOR_DEFAULT: &str = "vi";

@@ -8,11 +8,11 @@ use waypost_core::{PlanId, TaskId};
 use waypost_service::{consequence_summary, summary};
 use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanStore, VersionRecord};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::options::within;
-use crate::output::json_line;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options::within;
+use waypost_cli::output::json_line;
+use waypost_cli::view::text;
 
 /// Versions read at a time, and the default limit.
 const VERSIONS_PAGE: usize = 100;

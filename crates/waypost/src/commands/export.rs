@@ -9,12 +9,12 @@ use serde_json::json;
 use waypost_core::Draft;
 use waypost_formats::{Dialect, Form, Loss, write, write_many};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::foreign_folders::keep_index;
-use crate::options::output_format;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::foreign_folders::keep_index;
+use waypost_cli::options::output_format;
+use waypost_cli::view::text;
 
 /// Maximum number of tasks named for each lost field.
 const NAMES_MAX: usize = 5;

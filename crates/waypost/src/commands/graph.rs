@@ -7,10 +7,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::json;
 use waypost_formats::{Dialect, Form, write};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::view::ascii;
-use crate::{files, plan_input};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::view::ascii;
+use waypost_cli::{files, plan_input};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use waypost_service::summary;
 use waypost_store::{HISTORY_PAGE, VersionRecord};
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::options::within;
-use crate::style::Look;
-use crate::view::table::{self, Cell};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::options::within;
+use waypost_cli::style::Look;
+use waypost_cli::view::table::{self, Cell};
+use waypost_cli::view::text;
 
 /// Versions on a page by default.
 const VERSIONS_DEFAULT: usize = 20;

@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 use waypost_http::{HostOriginGuard, METRICS_PATH, Site, TokenFiles, Tokens, metrics, serve};
 use waypost_store::Store;
 
-use crate::actor::account;
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use waypost_cli::actor::account;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
 
 /// Parses ADDR:PORT, or a port on the loopback address.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {

@@ -21,11 +21,11 @@ use waypost_store::PlanStore;
 
 use self::folder::Sources;
 use super::new::plan_id;
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
-use crate::options::input_format;
-use crate::plan_input::Source;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::options::input_format;
+use waypost_cli::plan_input::Source;
+use waypost_cli::view::text;
 
 /// Maximum number of names in a note.
 const NAMES_MAX: usize = 10;

@@ -18,14 +18,14 @@ use self::file_change::{FileChange, What};
 use self::hosts::{ConfigFile, HOSTS, Host};
 use self::merge::{Entry, Launcher, Merged, Unmergeable};
 use self::report::{ChangeResult, Report};
-use crate::context::Context;
-use crate::error::Outcome;
 use crate::instructions;
-use crate::load_config::{self, Folders};
-use crate::output;
-use crate::store_location::IGNORED;
-use crate::trust_prompt;
-use crate::workspace_config::{FILE as CONFIG_FILE, WorkspaceConfig};
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::load_config::{self, Folders};
+use waypost_cli::output;
+use waypost_cli::store_location::IGNORED;
+use waypost_cli::trust_prompt;
+use waypost_cli::workspace_config::{FILE as CONFIG_FILE, WorkspaceConfig};
 
 /// The instruction file that most hosts read.
 const AGENTS: &str = "AGENTS.md";

@@ -8,11 +8,11 @@ use waypost_service::Service;
 use waypost_store::{Lease, PlanStore, PlanSummary, Query, Sort};
 use waypost_text::{excerpt_bytes, quote};
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::files;
 use crate::instructions;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::files;
+use waypost_cli::view::text;
 
 /// Maximum bytes of the line for the beginning of a session, of which the model pays for about 80 tokens.
 const PRIME_BYTES_MAX: usize = 320;

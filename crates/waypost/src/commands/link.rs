@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
-use crate::links::{FileChange, Link, Reporting, Synced, sync};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::links::{FileChange, Link, Reporting, Synced, sync};
+use waypost_cli::view::text;
 
 const LINK_EXAMPLES: &str = "\
 The files of a linked folder stay files of the program that they belong to. Before and after every command, files that were

@@ -6,16 +6,16 @@ use waypost_core::Phase;
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::foreign_folders::{ForeignFolder, not_imported};
-use crate::links::Link;
-use crate::load_config::Folders;
-use crate::options::within;
-use crate::style::Look;
-use crate::view::plan::refusal_words;
-use crate::view::table::{self, Cell};
-use crate::view::{phase_sign, phase_words, sign_look, text};
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::foreign_folders::{ForeignFolder, not_imported};
+use waypost_cli::links::Link;
+use waypost_cli::load_config::Folders;
+use waypost_cli::options::within;
+use waypost_cli::style::Look;
+use waypost_cli::view::plan::refusal_words;
+use waypost_cli::view::table::{self, Cell};
+use waypost_cli::view::{phase_sign, phase_words, sign_look, text};
 
 /// Plans on a page by default.
 const PLANS_DEFAULT: usize = 20;

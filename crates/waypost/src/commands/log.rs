@@ -6,8 +6,8 @@ use waypost_core::Plan;
 use waypost_store::AttemptLog;
 use waypost_store::{FoundLog, NoLog, find_log, log_path};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
 
 #[derive(Debug, Args)]
 pub(crate) struct Log {

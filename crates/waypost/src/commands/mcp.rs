@@ -14,13 +14,13 @@ use waypost_run::{StoreReports, WebhookOutbox};
 use waypost_service::Authenticator;
 use waypost_store::{PlanStore, Query, Store};
 
-use crate::actor::account;
 use crate::commands::run::progress;
-use crate::context::{Context, open_store};
-use crate::error::{Failure, Outcome};
-use crate::load_config::{self, Folders};
-use crate::store_location::jaato_import;
 use crate::webhooks;
+use waypost_cli::actor::account;
+use waypost_cli::context::{Context, open_store};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::load_config::{self, Folders};
+use waypost_cli::store_location::jaato_import;
 
 const EXAMPLES: &str = "\
 The agent's host starts this command from its configuration, which `waypost init` writes. It uses the host's workspace

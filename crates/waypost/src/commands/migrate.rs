@@ -9,9 +9,9 @@ use waypost_service::{Guard, PersonAct, PersonVerb, Presence, Preview};
 use waypost_store::{Durability, PostgresStore, SqliteStore, StoreError, open};
 use waypost_text::count;
 
-use crate::approval_prompt::{self, unusable};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use waypost_cli::approval_prompt::{self, unusable};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
 
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {

@@ -10,9 +10,9 @@ use waypost_config::{ModelServer, Secret};
 use waypost_llm::{ByRole, Client, ModelError, Probed, Stop, Verdict};
 use waypost_planner::Role;
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::style::Look;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::style::Look;
 
 /// Maximum number of a server's models that are shown to people.
 const NAMES_SHOWN_MAX: usize = 50;

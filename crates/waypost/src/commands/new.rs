@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use waypost_core::{BadId, Draft, PlanId, Task, TaskId, TaskSpec};
 use waypost_service::CreateOptions;
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
 
 const EXAMPLES: &str = "\
 Prints the new plan's id, so that a script can keep it.

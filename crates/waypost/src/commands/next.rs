@@ -8,10 +8,10 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_service::{ClaimFilter, Claimable, Claimed, as_started, waiting_text};
 use waypost_store::PlanStore;
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::options::{seconds, within};
-use crate::view::{self, text};
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::options::{seconds, within};
+use waypost_cli::view::{self, text};
 
 /// Tasks listed by default.
 const TASKS_DEFAULT: usize = 5;

@@ -5,9 +5,9 @@ use serde_json::json;
 use waypost_core::PlanChanges;
 use waypost_service::{EditOp, ServiceError};
 
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::options::Guard;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::options::Guard;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,11 +9,11 @@ use waypost_text::{count, pad, width};
 
 use crate::commands::answer::waiting_in;
 use crate::commands::list::other_folders;
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::foreign_folders::ForeignFolder;
-use crate::style::Look;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::foreign_folders::ForeignFolder;
+use waypost_cli::style::Look;
+use waypost_cli::view::text;
 
 /// Plans that are looked at, those that need a person first.
 const PLANS_MAX: usize = 100;

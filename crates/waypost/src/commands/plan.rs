@@ -15,11 +15,11 @@ use crate::commands::digest::Digest;
 use crate::commands::plan::generate::{Generation, Saving};
 use crate::commands::review::Review;
 use crate::commands::rollback::Rollback;
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::options::within;
 use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, note_bad, of_order, read_goal};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::options::within;
 
 /// Maximum bytes of all files given to a model.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;

@@ -8,13 +8,13 @@ use waypost_account::Terminal;
 use waypost_core::{Phase, Plan};
 use waypost_service::{NewApproval, Signing, short_digest};
 
-use crate::approval_prompt::{self, Answer};
-use crate::context::{Context, PlanWrite};
-use crate::error::Outcome;
-use crate::options::enum_parser;
-use crate::plan_input;
-use crate::signing::SigningKey;
-use crate::view::text;
+use waypost_cli::approval_prompt::{self, Answer};
+use waypost_cli::context::{Context, PlanWrite};
+use waypost_cli::error::Outcome;
+use waypost_cli::options::enum_parser;
+use waypost_cli::plan_input;
+use waypost_cli::signing::SigningKey;
+use waypost_cli::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
 Shows everything that machines would run, then asks. Needs a terminal. The approval holds for

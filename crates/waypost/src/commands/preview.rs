@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::approval_prompt;
-use crate::context::Context;
-use crate::error::Outcome;
+use waypost_cli::approval_prompt;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
 
 const EXAMPLES: &str = "\
 Programs and inputs are grouped by what runs, risky ones first. `approve` asks about exactly this.

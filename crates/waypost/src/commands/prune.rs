@@ -10,10 +10,10 @@ use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
 use waypost_store::{HeldBack, Looked, PlanState, PlanStore, PruneMode, PrunedPlan, StoreError};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::options;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 Of plans that ended that long ago, the events of all versions are forgotten, and the logs of their attempts on this

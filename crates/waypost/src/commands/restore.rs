@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::context::{Context, PlanWrite};
-use crate::error::Outcome;
+use waypost_cli::context::{Context, PlanWrite};
+use waypost_cli::error::Outcome;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Tasks with the same work keep their results.")]

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use waypost_core::{Digest, Plan, Task};
 use waypost_llm::{JournalLine, read_journal};
 
-use crate::context::{Context, whole_task_of};
-use crate::error::Outcome;
-use crate::output::Output;
 use crate::planning;
-use crate::style::Look;
-use crate::view::task::field;
-use crate::view::{self, text};
+use waypost_cli::context::{Context, whole_task_of};
+use waypost_cli::error::Outcome;
+use waypost_cli::output::Output;
+use waypost_cli::style::Look;
+use waypost_cli::view::task::field;
+use waypost_cli::view::{self, text};
 
 const EXAMPLES: &str = "\
 Examples:

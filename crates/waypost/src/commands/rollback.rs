@@ -6,10 +6,10 @@ use waypost_core::{Plan, TaskId};
 use waypost_llm::JournalError;
 use waypost_planner::planning::forget_outdated;
 
-use crate::context::{Context, PlanWrite};
-use crate::error::Outcome;
 use crate::planning::{self, PlanningSession};
-use crate::view::text;
+use waypost_cli::context::{Context, PlanWrite};
+use waypost_cli::error::Outcome;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 The goal is undecided again, and `waypost plan continue` plans it again; `waypost restore` undoes the rollback.

@@ -32,16 +32,16 @@ use watch_file::{FileWatcher, Quiet};
 use write_back::WriteBack;
 
 use super::tui;
-use crate::approval_prompt::Answer;
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome, rescued};
-use crate::load_config::{self, Folders};
-use crate::options::input_format;
-use crate::plan_input;
-use crate::signals;
-use crate::trust_prompt;
-use crate::view::text;
 use crate::webhooks;
+use waypost_cli::approval_prompt::Answer;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome, rescued};
+use waypost_cli::load_config::{self, Folders};
+use waypost_cli::options::input_format;
+use waypost_cli::plan_input;
+use waypost_cli::signals;
+use waypost_cli::trust_prompt;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 The configuration (.waypost/config.toml) defines what executors may run; the plan never does.

@@ -4,10 +4,10 @@ use clap::Args;
 use serde_json::json;
 use waypost_formats::{Dialect, schema};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::options::format_name;
-use crate::view::table::{self, Cell};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options::format_name;
+use waypost_cli::view::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {

@@ -25,11 +25,11 @@ use self::embedded_worker::EmbeddedWorker;
 use self::sign_in_link::SignInLink;
 use super::http_listener::{address, host_origin_guard, tokens};
 use super::mcp::{self, Relays, Tools};
-use crate::context::Context;
-use crate::error::{Failure, Outcome, rescued};
-use crate::signals;
-use crate::trust_prompt;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome, rescued};
+use waypost_cli::signals;
+use waypost_cli::trust_prompt;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 Every caller needs a token that identifies it: `waypost token new --agent NAME` creates one.

@@ -5,10 +5,10 @@ use serde_json::json;
 use waypost_core::Plan;
 use waypost_formats::render_plan_command;
 
-use crate::context::{Context, task_of, whole_task_of};
-use crate::error::{Failure, Outcome};
-use crate::view::tree::Page;
-use crate::view::{self, levels, text};
+use waypost_cli::context::{Context, task_of, whole_task_of};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::view::tree::Page;
+use waypost_cli::view::{self, levels, text};
 
 /// Tasks on a page by default.
 const TASKS_DEFAULT: usize = 50;

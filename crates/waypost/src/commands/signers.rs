@@ -7,14 +7,14 @@ use serde_json::json;
 use waypost_account::{AllowedSigners, NAMESPACE};
 use waypost_text::{count, reveal};
 
-use crate::actor::account;
-use crate::approval_prompt::{terminal, unusable};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::git_config;
-use crate::trust_prompt::is_present;
-use crate::workspace_config::account_file;
+use waypost_cli::actor::account;
+use waypost_cli::approval_prompt::{terminal, unusable};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::git_config;
+use waypost_cli::trust_prompt::is_present;
+use waypost_cli::workspace_config::account_file;
 
 const EXAMPLES: &str = "\
 Shows the lines that are new, asks, and adds them to your allowed signers. Lines with another

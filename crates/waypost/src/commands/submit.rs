@@ -13,12 +13,12 @@ use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run::prepare::{self, Approval, RunRequest};
-use crate::approval_prompt::Answer;
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::options::input_format;
-use crate::plan_input;
-use crate::trust_prompt;
+use waypost_cli::approval_prompt::Answer;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::options::input_format;
+use waypost_cli::plan_input;
+use waypost_cli::trust_prompt;
 
 const EXAMPLES: &str = "\
 Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`).

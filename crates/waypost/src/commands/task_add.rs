@@ -6,10 +6,10 @@ use waypost_core::{BadId, Position, TaskId, TaskSpec};
 use waypost_service::{EditOp, NewTask};
 
 use super::task_options::TaskOptions;
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::options::Guard;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::options::Guard;
 
 const EXAMPLES: &str = "\
 Prints the new task's id.

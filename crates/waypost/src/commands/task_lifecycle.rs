@@ -6,12 +6,12 @@ use waypost_core::{Json, Phase, PlanId, Status, TaskId};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
-use crate::context::{Context, PlanHandle, PlanWrite, task_of};
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::options::{Guard, seconds};
-use crate::signing::SigningKey;
-use crate::view::text;
+use waypost_cli::context::{Context, PlanHandle, PlanWrite, task_of};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::options::{Guard, seconds};
+use waypost_cli::signing::SigningKey;
+use waypost_cli::view::text;
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {

@@ -4,9 +4,9 @@ use clap::Args;
 use waypost_core::{Plan, Position, TaskId};
 use waypost_service::EditOp;
 
-use crate::context::{Context, task_of};
-use crate::error::{Failure, Outcome};
-use crate::options::Guard;
+use waypost_cli::context::{Context, task_of};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options::Guard;
 
 #[derive(Debug, Args)]
 pub(crate) struct Remove {

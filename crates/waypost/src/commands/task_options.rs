@@ -7,9 +7,9 @@ use waypost_core::{
     TaskId, Work,
 };
 
-use crate::error::{Exit, Failure, Outcome};
-use crate::files;
-use crate::options::{enum_parser, seconds};
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::options::{enum_parser, seconds};
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskOptions {

@@ -5,10 +5,10 @@ use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
 use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::context::{Context, task_of, whole_task_of};
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::options::Guard;
+use waypost_cli::context::{Context, task_of, whole_task_of};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::options::Guard;
 
 const EXAMPLES: &str = "\
 Options that are not given leave their fields unchanged. --depends-on adds dependencies; --tool and --lock replace the lists.

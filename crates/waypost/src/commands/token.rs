@@ -8,10 +8,10 @@ use waypost_http::{METRICS_PATH, NewToken, Role, Tokens};
 use super::http_listener::tokens;
 use super::mcp;
 use super::serve::failure;
-use crate::context::Context;
-use crate::error::Outcome;
-use crate::options::enum_parser;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::Outcome;
+use waypost_cli::options::enum_parser;
+use waypost_cli::view::text;
 
 const ROLES: [&str; 4] = ["person", "agent", "worker", "reader"];
 

@@ -6,13 +6,13 @@ use clap::Args;
 use serde_json::json;
 use waypost_account::{TrustRecord, TrustRecords, trust_digest};
 
-use crate::actor::account;
-use crate::context::{Context, note_store};
-use crate::error::{Failure, Outcome};
-use crate::load_config::{self, Folders};
-use crate::trust_prompt;
-use crate::view::text;
-use crate::workspace_config::{WorkspaceConfig, account_file};
+use waypost_cli::actor::account;
+use waypost_cli::context::{Context, note_store};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::load_config::{self, Folders};
+use waypost_cli::trust_prompt;
+use waypost_cli::view::text;
+use waypost_cli::workspace_config::{WorkspaceConfig, account_file};
 
 const TRUST_EXAMPLES: &str = "\
 A folder's .waypost/config.toml names programs to run and addresses to send to, and it can come with a clone. Nothing of it

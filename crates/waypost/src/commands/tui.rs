@@ -19,10 +19,10 @@ use waypost_tui::theme::Theme;
 use waypost_tui::{CreateStore, Ended, Start, Wiring, Workspace};
 
 use super::edit;
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
-use crate::files;
-use crate::trust_prompt;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::trust_prompt;
 
 const EXAMPLES: &str = "\
 Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.

@@ -6,10 +6,10 @@ use waypost_core::TaskId;
 use waypost_formats::Dialect;
 use waypost_service::SourceText;
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::options::{Guard, input_format};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::options::{Guard, input_format};
 
 /// Maximum number of named tasks that have to be done again.
 const AGAIN_NAMED_MAX: usize = 10;

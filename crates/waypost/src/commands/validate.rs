@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use waypost_core::Problem;
 use waypost_formats::Dialect;
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::options::input_format;
-use crate::plan_input::{self, Source};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options::input_format;
+use waypost_cli::plan_input::{self, Source};
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 Every problem is listed, each with a hint; exit code 4 when there is any.

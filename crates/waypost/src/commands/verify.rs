@@ -10,13 +10,13 @@ use waypost_core::PlanId;
 use waypost_service::{ApprovalBundle, Authenticator, Service, ServiceError, VerifiedApproval, short_digest};
 use waypost_store::{Anchor, PlanStore, Verified};
 
-use crate::actor::account;
-use crate::context::{Context, PlanHandle};
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::plan_input;
-use crate::signing::public_file;
-use crate::view::text;
+use waypost_cli::actor::account;
+use waypost_cli::context::{Context, PlanHandle};
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::plan_input;
+use waypost_cli::signing::public_file;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 Every version has a hash that follows from its content and the version before it. A version that was

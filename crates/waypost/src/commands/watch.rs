@@ -8,9 +8,9 @@ use waypost_run::{Idleness, Observer, Summary};
 
 use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 For one plan, exits when the plan ends: code 0 if it completed, 1 otherwise.

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, PlanId, StartRefusal, TaskId};
 use waypost_service::{Reason, start_refusal_hint, why};
 
-use crate::context::Context;
-use crate::error::{Outcome, hint_text};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Outcome, hint_text};
+use waypost_cli::view::text;
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {

@@ -15,12 +15,12 @@ use waypost_service::Authenticator;
 use super::http_listener::{Metrics, address};
 use super::run::progress::{self, Hooked, Scope};
 use super::run::{Signals, failed_run, listen};
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome, rescued};
-use crate::load_config;
-use crate::trust_prompt;
-use crate::view::text;
 use crate::webhooks;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome, rescued};
+use waypost_cli::load_config;
+use waypost_cli::trust_prompt;
+use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
 A worker runs all active plans of its queues; several workers share the work. It waits if the store is down, and never prompts.

@@ -6,12 +6,12 @@ use waypost_core::Timestamp;
 use waypost_service::{all_workers, work_of, worker_state};
 use waypost_store::{Lease, PlanStore, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::options::within;
-use crate::style::Look;
-use crate::view::table::{self, Cell};
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::options::within;
+use waypost_cli::style::Look;
+use waypost_cli::view::table::{self, Cell};
+use waypost_cli::view::text;
 
 /// Workers on a page by default.
 const WORKERS_DEFAULT: usize = 50;

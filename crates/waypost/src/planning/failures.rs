@@ -4,8 +4,8 @@ use waypost_core::PlanId;
 use waypost_llm::JournalError;
 use waypost_planner::planning::{PlanningError, RequestError};
 
-use crate::context::Context;
-use crate::error::Failure;
+use waypost_cli::context::Context;
+use waypost_cli::error::Failure;
 
 /// Why a journal could not be used.
 pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure {

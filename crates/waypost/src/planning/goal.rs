@@ -1,7 +1,7 @@
 //! Reads the goal of a plan.
 
-use crate::error::{Failure, Outcome};
-use crate::files;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
 
 /// Reads the goal from the command line, or from standard input if it is `-`.
 pub(crate) fn read_goal(word: &str) -> Outcome<String> {

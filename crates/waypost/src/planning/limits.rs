@@ -3,8 +3,8 @@
 use clap::Args;
 use waypost_planner::planning::RequestLimits;
 
-use crate::error::Outcome;
-use crate::options::{seconds, within};
+use waypost_cli::error::Outcome;
+use waypost_cli::options::{seconds, within};
 
 /// The highest number of concurrent model calls.
 const PARALLEL_MAX: usize = 64;

@@ -13,9 +13,9 @@ use waypost_planner::{Limits, ModelRequest, Price, PromptPolicy, Prompts, Role};
 
 use super::failures::of_journal;
 use crate::commands::model::failure;
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
-use crate::load_config::{self, Folders};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::load_config::{self, Folders};
 
 /// The model name, and so the author, of a replayed plan.
 const REPLAYED: &str = "planner";

@@ -10,10 +10,10 @@ use waypost_llm::{CallEvent, Progress};
 use waypost_planner::planning::{PlanningObserver, Step};
 use waypost_planner::{AnswerKind, ModelRequest, Purpose};
 
-use crate::context::Context;
-use crate::output::LiveOutput;
-use crate::style::Look;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::output::LiveOutput;
+use waypost_cli::style::Look;
+use waypost_cli::view::text;
 
 /// The interval between two redraws.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);

@@ -8,10 +8,10 @@ use waypost_llm::{Journal, Spent};
 use waypost_planner::planning::{PlanningResult, StopReason};
 use waypost_planner::{Bound, Broken, Repair};
 
-use crate::error::{Exit, Failure};
-use crate::output::Output;
-use crate::view::tree::Page;
-use crate::view::{plan, text};
+use waypost_cli::error::{Exit, Failure};
+use waypost_cli::output::Output;
+use waypost_cli::view::tree::Page;
+use waypost_cli::view::{plan, text};
 
 /// Maximum number of tasks shown of a tree.
 const TASKS_SHOWN_MAX: usize = 200;

@@ -7,8 +7,8 @@ use waypost_core::{Draft, PlanId};
 use waypost_service::{Caller, Service};
 
 use crate::commands::run::prepare;
-use crate::error::{Failure, Outcome};
-use crate::store_location::FOLDER;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::store_location::FOLDER;
 
 pub(super) const CONFIG: &str = include_str!("config.toml");
 const PLAN: &str = include_str!("plan.json");

@@ -14,16 +14,16 @@ use waypost_core::{Actor, Proof};
 use waypost_service::{Caller, Guard};
 
 use super::plan::{CONFIG, broken, store_in, submit};
-use crate::actor::account;
-use crate::approval_prompt::unusable;
-use crate::context::{Context, Program};
-use crate::error::{Exit, Failure, Outcome};
-use crate::output::painted;
-use crate::signals;
-use crate::store_location::FOLDER;
-use crate::style::Look;
-use crate::trust_prompt;
-use crate::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
+use waypost_cli::actor::account;
+use waypost_cli::approval_prompt::unusable;
+use waypost_cli::context::{Context, Program};
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::output::painted;
+use waypost_cli::signals;
+use waypost_cli::store_location::FOLDER;
+use waypost_cli::style::Look;
+use waypost_cli::trust_prompt;
+use waypost_cli::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
 
 /// A file that the plan does not mention, so that its check finds the old name.
 const FORGOTTEN: (&str, &str) = ("legacy.ts", "export type Item = { name: string };\n");

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use waypost_formats::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::plan_folder::{INNER, entries, name_of, plan_files};
-use crate::plan_input::Source;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::plan_folder::{INNER, entries, name_of, plan_files};
+use waypost_cli::plan_input::Source;
 
 #[derive(Default)]
 pub(super) struct Sources {

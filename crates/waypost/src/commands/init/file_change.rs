@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::merge::{Merged, Unmergeable};
-use crate::error::{Failure, Outcome};
-use crate::files;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
 
 /// Maximum bytes of a file that is merged.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::file_change::{FileChange, What};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::view::{text, unified_diff};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::view::{text, unified_diff};
 
 /// The result for one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]

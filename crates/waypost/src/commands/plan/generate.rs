@@ -15,13 +15,13 @@ use waypost_service::{ApprovalRule, Caller, CreateOptions, ServiceError};
 use waypost_store::{MemoryStore, PlanStore};
 
 use crate::commands::{decompose, edit, tui};
-use crate::context::{Context, PlanHandle};
-use crate::error::{Exit, Failure, Outcome};
-use crate::output;
 use crate::planning::progress::ProgressOutput;
 use crate::planning::{Chosen, ModelOptions, PlanningSession, author, record, report};
-use crate::style::Look;
-use crate::view::{self, text};
+use waypost_cli::context::{Context, PlanHandle};
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::output;
+use waypost_cli::style::Look;
+use waypost_cli::view::{self, text};
 
 /// The slot of the conversation. It is constant because a request generates one plan.
 const SLOT: &str = "generate/1";
@@ -294,6 +294,6 @@ fn keep_answers(journal: &Journal, gave_up: &GenerationFailed) -> Outcome<String
     for problem in &gave_up.problems {
         text.push_str(&format!("--- wrong with the last: {problem}\n"));
     }
-    crate::files::write(&path, &text, true)?;
+    waypost_cli::files::write(&path, &text, true)?;
     Ok(path.display().to_string())
 }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use waypost_exec::Git;
 
-use crate::error::{Failure, Outcome};
-use crate::load_config::variables;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::load_config::variables;
 
 /// Maximum number of paths in a map.
 const PATHS_MAX: usize = 2_000;

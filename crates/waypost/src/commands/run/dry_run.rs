@@ -5,10 +5,10 @@ use waypost_config::{Config, Definitions};
 use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Status, TaskId, Timestamp, Work, levels};
 use waypost_service::{approval_preview, preview};
 
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::style::Look;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::style::Look;
+use waypost_cli::view::text;
 
 /// Whether failed tasks run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as En
 use waypost_service::{EditOp, Guard, PersonAct, PersonVerb, ServiceError};
 use waypost_store::PlanStore;
 
-use crate::approval_prompt::{self, Answer};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::plan_input;
-use crate::view::{differences as difference_lines, text};
+use waypost_cli::approval_prompt::{self, Answer};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::plan_input;
+use waypost_cli::view::{differences as difference_lines, text};
 
 /// Maximum number of differences named in an error.
 const DIFFERENCES_NAMED_MAX: usize = 8;

@@ -8,11 +8,11 @@ use waypost_config::{Report, Reporter};
 use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 
-use crate::context::Context;
-use crate::error::hint_text;
-use crate::output::{json_line, painted};
-use crate::style::Look;
-use crate::view::{self, text};
+use waypost_cli::context::Context;
+use waypost_cli::error::hint_text;
+use waypost_cli::output::{json_line, painted};
+use waypost_cli::style::Look;
+use waypost_cli::view::{self, text};
 
 /// Maximum number of running tasks drawn.
 const RUNNING_DRAWN_MAX: usize = 8;

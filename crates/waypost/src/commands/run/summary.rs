@@ -8,10 +8,10 @@ use waypost_core::{Phase, Plan, Status, Task, TaskId};
 use waypost_run::{Idleness, Summary};
 
 use super::progress::evidence_words;
-use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome};
-use crate::view::table::{self, Cell};
-use crate::view::{counts_beside_done, sign_look, text};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::view::table::{self, Cell};
+use waypost_cli::view::{counts_beside_done, sign_look, text};
 
 /// Maximum number of tasks in the table. If there are more, failed and unfinished tasks come first, then the longest.
 const ROWS_MAX: usize = 20;

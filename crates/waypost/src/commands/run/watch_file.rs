@@ -13,11 +13,11 @@ use waypost_service::{Caller, FileDraft, Guard, Seen};
 use waypost_store::{PlanStore, watch_file};
 
 use super::prepare::{self, Approval, RunRequest, SubmittedPlan};
-use crate::approval_prompt::{self, Answer};
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::plan_input::{self, FilePlan};
-use crate::view::text;
+use waypost_cli::approval_prompt::{self, Answer};
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::plan_input::{self, FilePlan};
+use waypost_cli::view::text;
 
 /// Maximum duration of one wait for a change of the file.
 const FILE_WAIT: Duration = Duration::from_secs(60);
@@ -90,7 +90,7 @@ impl FileWatcher {
         if let Err(failure) = self.read_answer(context) {
             self.complain(context, &failure);
         }
-        let text = match crate::files::read(&self.path) {
+        let text = match waypost_cli::files::read(&self.path) {
             Ok(text) => text,
             // Some editors delete the file before they create the new one.
             Err(_) => return None,

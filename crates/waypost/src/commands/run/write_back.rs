@@ -9,12 +9,12 @@ use waypost_core::{Draft, Plan, Task, TaskId, TaskSpec};
 use waypost_formats::{Dialect, Unreadable, write_back};
 
 use crate::commands::export::loss_lines;
-use crate::context::Context;
-use crate::error::{Failure, Outcome};
-use crate::files;
-use crate::foreign_folders::keep_index;
-use crate::plan_input::FilePlan;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
+use waypost_cli::foreign_folders::keep_index;
+use waypost_cli::plan_input::FilePlan;
+use waypost_cli::view::text;
 
 /// The minimum interval between two writes while the plan runs.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::actor::account;
-use crate::output::Output;
+use waypost_cli::actor::account;
+use waypost_cli::output::Output;
 
 /// The program that opens a file as the desktop does.
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };

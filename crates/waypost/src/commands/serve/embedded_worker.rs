@@ -13,10 +13,10 @@ use waypost_store::PlanStore;
 
 use crate::commands::run::failed_run;
 use crate::commands::worker;
-use crate::context::Context;
-use crate::error::{Failure, Outcome, REMOVED};
-use crate::load_config::Folders;
-use crate::view::text;
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome, REMOVED};
+use waypost_cli::load_config::Folders;
+use waypost_cli::view::text;
 
 /// Seconds that running tasks may take after the server was asked to stop.
 const DRAIN_SECONDS_MAX: u64 = 60;

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::actor::account;
+use waypost_cli::actor::account;
 
 /// Where the link is.
 pub(super) enum SignInLink {

@@ -1,0 +1,222 @@
+//! Locates the store of a command: the one that is named, or the one of the enclosing repository, which all its
+//! worktrees share. Opens nothing.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use waypost_account::{ForeignOwner, WorkspaceNames, find_root};
+
+use crate::actor::account;
+use crate::error::{Failure, Outcome};
+
+/// The folder of a workspace's configuration, logs and store.
+pub const FOLDER: &str = ".waypost";
+/// The store's file in that folder.
+const DATABASE: &str = "waypost.db";
+/// jaato's folder in a workspace.
+const JAATO: &str = ".jaato";
+/// jaato's own configuration in that folder, if present.
+pub const TODO: &str = "todo.json";
+/// What has to belong to the account in a workspace. Of `logs` and `files`, which can be large, those who open something there check the rest.
+const NAMES: WorkspaceNames<'static> = WorkspaceNames {
+    own: FOLDER,
+    files: &["config.toml", TODO, DATABASE, "logs"],
+    folders: &[("links", 3), ("planning", 1), ("queues", 2), ("runs", 2), ("slurm", 1), ("worktrees", 1)],
+};
+/// The content of the folder's `.gitignore`, which keeps it out of version control.
+pub const IGNORED: &str = "*\n";
+
+/// Returns jaato's configuration for a workspace: the one in Waypost's own folder or, without that, the one that jaato reads.
+pub fn todo_file(own: &Path) -> PathBuf {
+    let ours = own.join(TODO);
+    let theirs = own.parent().unwrap_or(own).join(JAATO).join(TODO);
+    if !ours.exists() && theirs.exists() { theirs } else { ours }
+}
+
+/// Returns the command that imports the plans that jaato keeps in a workspace, if it keeps any.
+pub fn jaato_import(workspace: &Path) -> Option<&'static str> {
+    let has_plans = workspace.join(JAATO).join("plans.json").is_file();
+    has_plans.then_some("`waypost import .jaato --owner AGENT` imports the plans of jaato")
+}
+
+/// The location of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreLocation {
+    /// The text that `waypost_store::open` takes.
+    pub location: String,
+    /// Waypost's own folder, which is excluded from version control when it is created.
+    pub folder: Option<PathBuf>,
+}
+
+impl StoreLocation {
+    fn in_folder(folder: PathBuf) -> Self {
+        let location = format!("sqlite:{}", folder.join(DATABASE).display());
+        Self { location, folder: Some(folder) }
+    }
+
+    /// Returns the store that a `todo.json` in the folder names, if it names one.
+    pub fn todo_store(&self) -> Option<Self> {
+        let folder = self.folder.as_ref()?;
+        let text = fs::read_to_string(todo_file(folder)).ok()?;
+        let path = waypost_config::todo_store(&text)?;
+        let root = folder.parent().unwrap_or(folder);
+        Some(Self { location: format!("file:{}", root.join(path).display()), ..self.clone() })
+    }
+
+    /// The location without its password.
+    pub fn shown(&self) -> String {
+        waypost_store::without_password(&self.location)
+    }
+
+    /// Whether there is nothing at that location yet.
+    pub fn is_absent(&self) -> bool {
+        match self.location.split_once(':') {
+            Some(("sqlite" | "file", path)) => !Path::new(path).exists(),
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether it is in a folder of ours that no repository contains.
+    pub fn is_outside_repositories(&self) -> bool {
+        let is_inside = |folder: &PathBuf| folder.ancestors().any(|above| above.join(".git").exists());
+        self.folder.as_ref().is_some_and(|folder| !is_inside(folder))
+    }
+
+    /// Whether its database file has no bytes: something has cut it off, because a new one is filled at once.
+    pub fn is_cut_off(&self) -> bool {
+        match self.location.split_once(':') {
+            Some(("sqlite", path)) => {
+                fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Creates the folder with a `.gitignore` that excludes it from version control.
+    pub fn prepare(&self) -> Outcome {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let ignore = || {
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(folder.join(".gitignore"))?;
+            file.write_all(IGNORED.as_bytes())
+        };
+        if folder.is_dir() {
+            // There already, or not ours to write.
+            let _there = ignore();
+            return Ok(());
+        }
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| ignore());
+        made.map_err(|error| Failure::file(folder, &error))
+    }
+}
+
+/// The named store (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
+pub fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocation> {
+    // A variable that is empty counts as not set; an empty option is a script's mistake.
+    if said == Some("") && std::env::var_os("WAYPOST_STORE").is_none() {
+        return Err(Failure::usage("--store is empty", "name a store, or leave the option out"));
+    }
+    if let Some(said) = said.filter(|said| !said.is_empty()) {
+        return Ok(StoreLocation { location: said.to_owned(), folder: None });
+    }
+    if global {
+        let base = std::env::var_os("XDG_DATA_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let base =
+            base.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share")));
+        let base = base.ok_or_else(|| {
+            Failure::failed(
+                "--global: neither XDG_DATA_HOME nor HOME is set",
+                "set one of them, or name a --store",
+            )
+        })?;
+        let location = format!("sqlite:{}", base.join("waypost").join(DATABASE).display());
+        return Ok(StoreLocation { location, folder: None });
+    }
+    let roots = roots(from).map_err(|foreign| foreign_owner(&foreign))?;
+    Ok(StoreLocation::in_folder(roots.main.join(FOLDER)))
+}
+
+/// The roots of a workspace, which differ in a linked worktree.
+pub struct Roots {
+    /// Where work is done.
+    pub workspace: PathBuf,
+    /// The main checkout, which has the configuration and the store.
+    pub main: PathBuf,
+}
+
+/// Finds the roots of the workspace that this folder belongs to. What other users own or can replace does not count.
+pub fn roots(from: &Path) -> Result<Roots, ForeignOwner> {
+    let mut workspace = from.to_owned();
+    let main = find_root(account(), from, &NAMES, |folders| {
+        let found = roots_among(folders)?;
+        workspace = found.workspace;
+        Some(found.main)
+    })?;
+    Ok(Roots { workspace, main })
+}
+
+pub fn foreign_owner(foreign: &ForeignOwner) -> Failure {
+    Failure { code: "foreign_owner".to_owned(), ..Failure::failed(foreign.to_string(), foreign.hint()) }
+}
+
+/// The roots that one of these folders identifies; they begin with the innermost one.
+fn roots_among(folders: &[&Path]) -> Option<Roots> {
+    let repository = folders.iter().find(|folder| folder.join(".git").exists());
+    // A linked worktree shares everything with its main checkout. A `.waypost` inside was committed by someone.
+    if let Some(tree) = repository
+        && let Some(main) = main_checkout(tree)
+    {
+        return Some(Roots { workspace: (*tree).to_owned(), main });
+    }
+    let is_root = |folder: &&&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
+    let root = folders.iter().find(is_root)?;
+    Some(Roots { workspace: (*root).to_owned(), main: (*root).to_owned() })
+}
+
+/// The root of the checkout that a linked worktree belongs to; `None` for a main checkout, and for a submodule, which is a
+/// repository of its own.
+fn main_checkout(folder: &Path) -> Option<PathBuf> {
+    // `.git` is a file in worktrees and submodules, and names the repository.
+    let text = fs::read_to_string(folder.join(".git")).ok()?;
+    let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
+    let git_folder = fs::canonicalize(git_folder).ok()?;
+    // Any folder can name the git folder of a worktree, which names its worktree in turn.
+    let back = fs::read_to_string(git_folder.join("gitdir")).ok()?;
+    if fs::canonicalize(git_folder.join(back.trim())).ok()? != fs::canonicalize(folder.join(".git")).ok()? {
+        return None;
+    }
+    let common = fs::read_to_string(git_folder.join("commondir")).ok()?;
+    let common = fs::canonicalize(git_folder.join(common.trim())).ok()?;
+    // Any folder can contain a git folder that names another repository. That repository knows only those in its own.
+    if git_folder.parent()? != fs::canonicalize(common.join("worktrees")).ok()? {
+        return None;
+    }
+    if let Some(checkout) = configured_checkout(&common) {
+        return Some(checkout);
+    }
+    let hidden = common.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    // `.git` is in the main checkout. A bare repository has none, and contains the store itself.
+    if hidden { common.parent().map(Path::to_owned) } else { Some(common) }
+}
+
+/// The folder that `core.worktree` names, as in the repository of a submodule.
+fn configured_checkout(common: &Path) -> Option<PathBuf> {
+    let config = fs::read_to_string(common.join("config")).ok()?;
+    let said = config.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "worktree").then(|| value.trim().to_owned())
+    })?;
+    let checkout = fs::canonicalize(common.join(said)).ok()?;
+    // Any repository can name any folder, which names its repository in turn.
+    let own = checkout.join(".git");
+    let back = match fs::read_to_string(&own) {
+        Ok(text) => checkout.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => own,
+    };
+    (fs::canonicalize(back).ok()? == common).then_some(checkout)
+}
