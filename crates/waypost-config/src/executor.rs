@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use waypost_core::canonical::sha256;
+use waypost_text::hex;
 
 use crate::template::Template;
 
@@ -155,6 +157,7 @@ pub struct Http {
     /// The URL that the job is sent to.
     pub url: String,
     pub method: Method,
+    #[serde(serialize_with = "without_credentials")]
     pub headers: Vec<(String, Header)>,
     /// The key that requests are signed with.
     pub hmac: Option<Secret>,
@@ -168,6 +171,33 @@ pub struct Http {
     pub idempotent: bool,
     /// The time limit of an attempt.
     pub timeout_seconds: Option<u32>,
+}
+
+/// What the names of headers contain whose values are credentials.
+const CREDENTIALS: [&str; 8] =
+    ["auth", "cookie", "credential", "key", "password", "secret", "session", "token"];
+
+/// Shows the literal value of a header that is a credential by its hash: the definition binds it, and approvers, agents and
+/// other workers do not read it.
+fn without_credentials<S: Serializer>(
+    headers: &[(String, Header)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Shown<'a> {
+        Hidden { sha256: String },
+        Header(&'a Header),
+    }
+    let shown = headers.iter().map(|(name, header)| {
+        let is_credential = CREDENTIALS.iter().any(|word| name.to_ascii_lowercase().contains(word));
+        let value = match header {
+            Header::Text(text) if is_credential => Shown::Hidden { sha256: hex(&sha256(text.as_bytes())) },
+            Header::Text(_) | Header::Secret(_) => Shown::Header(header),
+        };
+        (name, value)
+    });
+    serializer.collect_seq(shown)
 }
 
 /// A key that is not set does not change what an approval binds.

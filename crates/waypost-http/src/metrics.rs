@@ -1,6 +1,7 @@
 //! `/metrics`: counters of this process and totals of its store, in the Prometheus text format (0.0.4). Never reads a
 //! plan. The values are at most a second old.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +11,12 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use waypost_config::Config;
 use waypost_core::{Phase, Timestamp};
-use waypost_store::{Counter, Distribution, Store, StoreError, Times, Totals, meters};
+use waypost_store::{
+    Counter, Distribution, QueueTotals, Store, StoreError, Times, Totals, Worker, WorkerFilter, WorkerState,
+    meters,
+};
 
 use crate::router::{Mount, Mounted};
 use crate::tokens::Token;
@@ -21,33 +26,40 @@ pub const METRICS_PATH: &str = "/metrics";
 const FRESH: Duration = Duration::from_secs(1);
 /// The media type of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Workers that are counted by state. More of them are not told apart from this many.
+const WORKERS_MAX: usize = 10_000;
 /// Ticks per second in `/proc/self/stat`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Bytes per page in `/proc/self/statm`. Assumes pages of 4 KiB.
 const PAGE_BYTES: u64 = 4096;
 
-/// Creates the mount with the metrics of this process and this store.
-pub fn metrics(store: Arc<dyn Store>) -> Mount {
+/// Creates the mount with the metrics of this process, its store and its queues.
+pub fn metrics(store: Arc<dyn Store>, config: &Config) -> Mount {
     let told: Arc<Mutex<Option<(Instant, String)>>> = Arc::default();
+    let slots = Arc::new(slots_of(config));
     let make = move |_: &Token| {
-        let (store, told) = (Arc::clone(&store), Arc::clone(&told));
+        let (store, slots, told) = (Arc::clone(&store), Arc::clone(&slots), Arc::clone(&told));
         let answer = move || {
-            let (store, told) = (Arc::clone(&store), Arc::clone(&told));
-            async move { answered(store, told).await }
+            let (store, slots, told) = (Arc::clone(&store), Arc::clone(&slots), Arc::clone(&told));
+            async move { answered(store, slots, told).await }
         };
         Mounted::new(Router::new().route(METRICS_PATH, get(answer)), || {})
     };
     Mount { path: METRICS_PATH, make: Box::new(make) }
 }
 
-async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String)>>>) -> Response {
+async fn answered(
+    store: Arc<dyn Store>,
+    slots: Arc<BTreeMap<String, u32>>,
+    told: Arc<Mutex<Option<(Instant, String)>>>,
+) -> Response {
     let written = tokio::task::spawn_blocking(move || {
         // Locked while the text is rendered, so that concurrent scrapes share it.
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         match &*told {
             Some((at, text)) if at.elapsed() < FRESH => text.clone(),
             _ => {
-                let text = text(&*store);
+                let text = text(&*store, &slots);
                 *told = Some((Instant::now(), text.clone()));
                 text
             }
@@ -60,28 +72,49 @@ async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String
 }
 
 /// Renders all metrics.
-fn text(store: &dyn Store) -> String {
+pub fn metrics_page(store: &dyn Store, config: &Config) -> String {
+    text(store, &slots_of(config))
+}
+
+fn slots_of(config: &Config) -> BTreeMap<String, u32> {
+    config.queues.iter().map(|(name, queue)| (name.clone(), queue.concurrency)).collect()
+}
+
+fn text(store: &dyn Store, slots: &BTreeMap<String, u32>) -> String {
     let mut page = Page(String::new());
     page.head("waypost_build_info", "gauge", "The version of this process.");
     page.line("waypost_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-    match totals(store) {
-        Ok((totals, latest, now)) => {
+    match state(store) {
+        Ok(state) => {
             page.gauge("waypost_store_up", "Whether the store can be read.", 1.0);
-            page.store(&totals, latest, now);
+            page.store(&state.totals, state.latest, state.now);
+            page.workers(&state.workers, state.now);
         }
         Err(error) => {
             meters().store_errors.with([error.as_str()], |errors| errors.add(1));
             page.gauge("waypost_store_up", "Whether the store can be read.", 0.0);
         }
     }
+    page.slots(slots);
     page.process_counts();
     page.process();
     page.0
 }
 
-fn totals(store: &dyn Store) -> Result<(Totals, u64, Timestamp), StoreError> {
-    let (latest, now) = store.query(|read| Ok((read.store_state()?.latest, read.now())))?;
-    Ok((store.totals()?, latest, now))
+/// What the store holds at a moment.
+struct StoreState {
+    totals: Totals,
+    workers: Vec<Worker>,
+    latest: u64,
+    now: Timestamp,
+}
+
+fn state(store: &dyn Store) -> Result<StoreState, StoreError> {
+    let (latest, now, workers) = store.query(|read| {
+        let workers = read.workers(WorkerFilter::After(None), WORKERS_MAX)?.items;
+        Ok((read.store_state()?.latest, read.now(), workers))
+    })?;
+    Ok(StoreState { totals: store.totals()?, workers, latest, now })
 }
 
 /// A page in the making.
@@ -164,10 +197,41 @@ impl Page {
         let help =
             "Seconds since the last change of the active plan with ready tasks that has waited longest.";
         self.gauge("waypost_ready_oldest_seconds", help, waited as f64 / 1e6);
+        let queue_of = |name: &str| Config::queue_name(name).to_owned();
+        let queues: Vec<(String, &QueueTotals)> =
+            totals.queues.iter().map(|(name, queue)| (queue_of(name), queue)).collect();
+        self.head("waypost_queue_tasks", "gauge", "Tasks of active plans, by queue and status.");
+        for (name, queue) in &queues {
+            for (status, count) in [("ready", queue.ready), ("running", queue.in_progress)] {
+                self.line("waypost_queue_tasks", &[("queue", name), ("status", status)], count as f64);
+            }
+        }
+        let help = "Like waypost_ready_oldest_seconds, by queue.";
+        self.head("waypost_queue_ready_oldest_seconds", "gauge", help);
+        for (name, queue) in &queues {
+            let waited = queue.ready_since.map_or(0.0, |since| now.since(since).as_secs_f64());
+            self.line("waypost_queue_ready_oldest_seconds", &[("queue", name)], waited);
+        }
         self.gauge("waypost_leases", "Tasks that are leased.", totals.leases as f64);
         let help = "Leases that have expired and were not reclaimed yet.";
         self.gauge("waypost_leases_overdue", help, totals.leases_overdue as f64);
         self.counter("waypost_versions_total", "Versions written.", latest as f64);
+    }
+
+    fn workers(&mut self, workers: &[Worker], now: Timestamp) {
+        self.head("waypost_workers", "gauge", "Workers and runs, by state.");
+        for state in WorkerState::ALL {
+            let count = workers.iter().filter(|worker| worker.state(now) == state).count();
+            self.line("waypost_workers", &[("state", state.as_str())], count as f64);
+        }
+    }
+
+    fn slots(&mut self, slots: &BTreeMap<String, u32>) {
+        let help = "Tasks of a queue that may run at the same time, by the configuration of this process.";
+        self.head("waypost_queue_slots", "gauge", help);
+        for (queue, slots) in slots {
+            self.line("waypost_queue_slots", &[("queue", queue)], f64::from(*slots));
+        }
     }
 
     /// What this process has done since it started.
@@ -178,6 +242,9 @@ impl Page {
         self.distribution("waypost_commit_seconds", &[], &meters.commits.get());
         self.head("waypost_commit_writers", "histogram", "Writers served by one commit.");
         self.distribution("waypost_commit_writers", &[], &meters.group_sizes.get());
+        let help = "How long writers of this process waited for the store, including for each other.";
+        self.head("waypost_store_wait_seconds", "histogram", help);
+        self.distribution("waypost_store_wait_seconds", &[], &meters.store_waits.get());
         let help = "Store errors, by kind.";
         self.counters("waypost_store_errors_total", help, ["kind"], &meters.store_errors);
         let help = "Events delivered to readers.";
@@ -189,6 +256,23 @@ impl Page {
         self.head("waypost_attempt_seconds", "histogram", "Duration of attempts, by executor.");
         for ([executor], told) in meters.attempt_times.get(Times::get) {
             self.distribution("waypost_attempt_seconds", &[("executor", &executor)], &told);
+        }
+        for (name, help, family) in [
+            (
+                "waypost_start_delay_seconds",
+                "From when a task was ready until its program began, by queue.",
+                &meters.start_delays,
+            ),
+            (
+                "waypost_lock_wait_seconds",
+                "How long tasks waited for locks that others held, by queue.",
+                &meters.lock_waits,
+            ),
+        ] {
+            self.head(name, "histogram", help);
+            for ([queue], told) in family.get(Times::get) {
+                self.distribution(name, &[("queue", &queue)], &told);
+            }
         }
         let help = "MCP tool calls, by tool and outcome.";
         self.counters("waypost_mcp_calls_total", help, ["tool", "outcome"], &meters.calls);

@@ -2,8 +2,9 @@
 //! them. Knows no rules about names.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -29,6 +30,21 @@ impl CreatedFiles {
         Self { list: folder.join(NAME), own: Mutex::default() }
     }
 
+    /// Returns why a file that does not exist yet could not be listed. A file that is not listed must not be created: a
+    /// command would take it for a person's.
+    pub(crate) fn check_room(&self, path: &Path) -> io::Result<()> {
+        let line = line_of(path)?;
+        // Where plans are kept elsewhere, the folder does not exist yet.
+        if let Some(folder) = self.list.parent().filter(|folder| !folder.exists()) {
+            DirBuilder::new().mode(0o700).create(folder)?;
+        }
+        let length = self.open(OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?.metadata()?.len();
+        match length + line.len() as u64 <= CREATED_BYTES_MAX {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("{} is full", self.list.display()))),
+        }
+    }
+
     pub(crate) fn insert(&self, path: PathBuf) {
         // Without the list only this server replaces the file.
         let _unlisted = self.append(&path);
@@ -44,7 +60,7 @@ impl CreatedFiles {
     }
 
     fn append(&self, path: &Path) -> io::Result<()> {
-        let line = serde_json::to_string(&path.to_string_lossy())? + "\n";
+        let line = line_of(path)?;
         let mut file = self.open(OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
         if file.metadata()?.len() + line.len() as u64 <= CREATED_BYTES_MAX {
             file.write_all(line.as_bytes())?;
@@ -65,4 +81,16 @@ impl CreatedFiles {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(File::from(open(&self.list, flags, Mode::from_raw_mode(0o600))?))
     }
+}
+
+fn line_of(path: &Path) -> io::Result<String> {
+    Ok(serde_json::to_string(&path.to_string_lossy())? + "\n")
+}
+
+/// Whether a tool wrote a file for an agent: it is listed, or lies in the scratch folder. `own` is Waypost's own folder in
+/// the workspace.
+pub fn is_written_by_tool(own: &Path, file: &Path) -> bool {
+    let Ok(real) = file.canonicalize() else { return false };
+    let scratch = own.join("files").canonicalize();
+    scratch.is_ok_and(|scratch| real.starts_with(scratch)) || CreatedFiles::of(own).contains(&real)
 }

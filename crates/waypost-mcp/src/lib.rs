@@ -37,6 +37,7 @@ mod workspace;
 mod workspace_files;
 mod workspace_resolver;
 
+pub use created_files::is_written_by_tool;
 pub use http::{
     HttpService, SESSION_IDLE_SECONDS, SESSION_SPARE_SECONDS, SESSIONS_MAX, SessionError, Sessions,
     http_service,

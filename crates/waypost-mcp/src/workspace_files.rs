@@ -84,6 +84,9 @@ impl Files<'_> {
         let (created, whole) = (&self.workspace.created_files, self.whole(&path));
         match place.stat()? {
             None => {
+                if may_be_created {
+                    created.check_room(&whole).map_err(|error| place.broke(&error))?;
+                }
                 place.create(text).map_err(|error| place.broke(&error))?;
                 if may_be_created {
                     created.insert(whole);

@@ -43,7 +43,7 @@ use poll_backoff::PollBackoff;
 pub use remark::RunWarning;
 use waypost_core::{Command, Plan, PlanId, Refusal, TaskId, Timestamp};
 use waypost_service::{Authenticator, Record, Service};
-use waypost_store::{PlanStore, Slots, StoreError, Worker, WriteError};
+use waypost_store::{PlanStore, Slots, StoreError, Worker, WriteError, meters};
 
 use crate::action_queue::ActionQueue;
 use crate::reporters::Reporters;
@@ -462,7 +462,9 @@ impl Runner {
     fn take(&mut self, message: Message, watcher: &mut dyn RunObserver) {
         match message {
             Message::Attempt(AttemptEvent::Began { key, predecessor, at }) => {
-                self.scheduler.handle(self.clock.at(at), Input::Began(key, predecessor));
+                let at = self.clock.at(at);
+                self.measure_start(&key, at);
+                self.scheduler.handle(at, Input::Began(key, predecessor));
             }
             Message::Attempt(AttemptEvent::Ended { key, ending, at }) => {
                 let at = self.clock.at(at);
@@ -708,6 +710,15 @@ impl Runner {
         };
         if let Some(attempt) = attempt {
             self.workshop.begin(attempt);
+        }
+    }
+
+    /// Measures how long the task could have started before its program began.
+    fn measure_start(&self, key: &AttemptKey, began: Timestamp) {
+        let Some(plan) = self.scheduler.plan(&key.plan) else { return };
+        if let Some(ready) = self.scheduler.ready_since(key) {
+            let queue = Config::queue_name(&plan.spec().queue);
+            meters().start_delays.with([queue], |times| times.took(began.since(ready)));
         }
     }
 

@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use waypost_core::canonical::Hash;
 use waypost_core::{
-    Actor, Command, Event, GateRecord, LockTable, Phase, Plan, PlanId, Proof, Refusal, Status, Task, TaskId,
-    Timestamp,
+    Actor, Command, Dependency, Event, GateRecord, LockTable, Phase, Plan, PlanId, Proof, Refusal, Status,
+    Task, TaskId, Timestamp,
 };
 use waypost_service::{Authenticator, HumanTask, NotAuthentic, Service};
 use waypost_store::VersionRecord;
@@ -213,6 +213,9 @@ struct Followed {
     parked: BTreeMap<TaskId, Timestamp>,
     /// Tasks that wait for locks, and since when.
     lock_waits: BTreeMap<TaskId, Timestamp>,
+    /// When tasks were added that have not started, as far as this process has seen it.
+    added_at: BTreeMap<TaskId, Timestamp>,
+    resumed_at: Option<Timestamp>,
     /// When the plan last started something, counted in starts of all plans.
     served: u64,
     /// The number of its attempts in this run.
@@ -471,35 +474,27 @@ impl Scheduler {
         let mut plan = plan;
         plan.take_touched();
         let known = self.plans.remove(&id);
-        let (pending, gone, parked, lock_waits, served, shared_until) = match known {
-            Some(known) => {
+        let pending = match known {
+            Some(mut known) => {
                 self.tell_missed(&known, &plan);
-                let Followed { pending, gone, parked, lock_waits, served, shared_until, .. } = known;
-                (pending, gone, parked, lock_waits, served, shared_until)
+                let pending = known.pending.take();
+                (known.plan, known.stale, known.reading) = (plan, false, false);
+                (known.in_progress, known.approval, known.gates) = (0, None, CheckedGates::default());
+                known.queue();
+                self.plans.insert(id.clone(), known);
+                pending
             }
-            None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0, None),
+            None => {
+                self.plans.insert(id.clone(), Followed::new(plan));
+                None
+            }
         };
-        let mut followed = Followed {
-            queue: Config::queue_name(&plan.spec().queue).into(),
-            plan,
-            pending: None,
-            stale: false,
-            reading: false,
-            shared_until,
-            gone,
-            parked,
-            lock_waits,
-            served,
-            in_progress: 0,
-            approval: None,
-            gates: CheckedGates::default(),
-        };
+        let Some(followed) = self.plans.get_mut(&id) else { return };
         if self.mates.are_there(now) {
             // Workers that wrote other plans will write this one, too.
             followed.share(now);
         }
         self.foreign_locks.look_at(now, &followed.plan);
-        self.plans.insert(id.clone(), followed);
         self.resolve(now, &id, pending.unwrap_or_default());
     }
 
@@ -771,6 +766,21 @@ impl Scheduler {
         let by_machine = |task: &Task| task.spec.work.is_some() && self.audience(task) != Audience::APersons;
         let active = self.plans.values().filter(|followed| followed.plan.state().phase == Phase::Active);
         active.flat_map(|followed| followed.plan.in_progress()).any(by_machine)
+    }
+
+    /// Returns since when a task could start, as far as the plan and what this process has seen of it tell.
+    pub fn ready_since(&self, key: &AttemptKey) -> Option<Timestamp> {
+        let followed = self.plans.get(&key.plan)?;
+        let plan = &followed.plan;
+        let task = plan.task(key.task.as_str())?;
+        let ended = |on: &Dependency| match on {
+            Dependency::Task(on) => plan.task(on.as_str())?.state.finished_at,
+            Dependency::External(_) => None,
+        };
+        let ends = task.spec.depends_on.iter().filter_map(ended).max();
+        let added_at = followed.added_at.get(&key.task).copied();
+        let times = [ends, added_at, task.state.not_before, followed.resumed_at, plan.state().started_at];
+        times.into_iter().flatten().max()
     }
 
     pub fn followed(&self) -> impl Iterator<Item = &PlanId> {

@@ -423,8 +423,8 @@ pub(crate) fn may_start_with(
         Some(Err(NotAuthentic::Signature(why))) => {
             return Err((StartRefusalReason::NotAuthentic, Some(why)));
         }
-        Some(Err(NotAuthentic::Revoked)) => {
-            return Err((StartRefusalReason::NotAuthentic, Some("it was revoked".to_owned())));
+        Some(Err(why @ (NotAuthentic::Revoked | NotAuthentic::OfOtherPlace))) => {
+            return Err((StartRefusalReason::NotAuthentic, Some(why.to_string())));
         }
         Some(Err(NotAuthentic::StoreChanged(location) | NotAuthentic::StoreUnknown(location))) => {
             return Err((StartRefusalReason::StoreChanged, Some(location)));

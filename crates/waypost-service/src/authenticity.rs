@@ -34,6 +34,8 @@ pub struct Authenticator {
     store: String,
     /// The number of the last version in the store when its id was read.
     latest: u64,
+    /// When it was opened, by its clock.
+    opened_at: Timestamp,
     /// The fingerprint of a key that does not count.
     without: Option<String>,
     known: Arc<Mutex<KnownSignatures>>,
@@ -69,6 +71,8 @@ pub enum NotAuthentic {
     Unattested,
     /// It has no seal of this account.
     NotSealedHere,
+    /// It is older than the account's use of the store at this location.
+    OfOtherPlace,
     /// Its signature does not count, for this reason.
     Signature(String),
     /// The store at this location is another one than before.
@@ -84,6 +88,7 @@ impl std::fmt::Display for NotAuthentic {
         match self {
             Self::Unattested => f.write_str("an earlier version of Waypost recorded it"),
             Self::NotSealedHere => f.write_str("it was not given on this account"),
+            Self::OfOtherPlace => f.write_str("it was given where this store was before"),
             Self::Revoked => f.write_str("it was revoked"),
             Self::Signature(why) => f.write_str(why),
             Self::StoreChanged(location) => {
@@ -243,7 +248,8 @@ impl Authenticator {
 
     fn at(account: Account, location: Location) -> Self {
         let (account, known) = (Arc::new(account), Arc::default());
-        Self { account, location, store: String::new(), latest: 0, without: None, known }
+        let opened_at = Timestamp::from_micros(0);
+        Self { account, location, store: String::new(), latest: 0, opened_at, without: None, known }
     }
 
     /// Returns the authenticator as it will be when the key with this fingerprint is no longer allowed.
@@ -254,14 +260,15 @@ impl Authenticator {
 
     /// Returns the authenticator with the id of the opened store.
     pub fn in_store(&self, store: &dyn Store) -> Result<Self, StoreError> {
-        let state = store.query(|read| read.store_state())?;
-        Ok(Self { store: state.id, latest: state.latest, ..self.clone() })
+        let (state, opened_at) = store.query(|read| Ok((read.store_state()?, read.now())))?;
+        Ok(Self { store: state.id, latest: state.latest, opened_at, ..self.clone() })
     }
 
     /// Records the opened store as the one of its location: a person created or trusted it.
     pub fn note_store(&self) -> Result<(), AttestError> {
         if let Location::Files(path) = &self.location {
-            StoreRecords::of(&self.account).note(path, &self.store, self.latest)?;
+            let now = self.opened_at.as_micros().div_euclid(1_000_000);
+            StoreRecords::of(&self.account).note(path, &self.store, self.latest, now)?;
         }
         Ok(())
     }
@@ -307,6 +314,25 @@ impl Authenticator {
             Ok(None) if self.account.home.is_none() || settings.seal_key.is_some() => Ok(()),
             Ok(None) => Err(NotAuthentic::StoreUnknown(location)),
             Err(_) => Err(NotAuthentic::NotSealedHere),
+        }
+    }
+
+    /// Refuses what was approved before the account used this store at this location: it was approved for another place, from
+    /// which the store was copied or moved. A key that several accounts share counts wherever it is configured.
+    fn is_of_this_place(
+        &self,
+        settings: &ApprovalSettings,
+        approved_at: Timestamp,
+    ) -> Result<(), NotAuthentic> {
+        let Location::Files(path) = &self.location else { return Ok(()) };
+        if settings.seal_key.is_some() {
+            return Ok(());
+        }
+        let noted_at =
+            StoreRecords::of(&self.account).noted_at(path).map_err(|_| NotAuthentic::NotSealedHere)?;
+        match noted_at.is_some_and(|noted_at| approved_at.as_micros().div_euclid(1_000_000) < noted_at) {
+            true => Err(NotAuthentic::OfOtherPlace),
+            false => Ok(()),
         }
     }
 
@@ -440,6 +466,7 @@ impl Authenticator {
             return Ok(work.proof.min(Proof::Presence));
         }
         self.is_used_store(settings)?;
+        self.is_of_this_place(settings, attestation.approved_at)?;
         let sealed = self.sealed_text(Approved::of(plan, approval), work, attestation);
         let seal = attestation.seal.as_deref().unwrap_or_default();
         match (sealed, self.seal_key(settings)) {
@@ -461,6 +488,9 @@ impl Authenticator {
             && let Some(location) = self.changed_store().map_err(|error| because(&error))?
         {
             return Err(NotAuthentic::StoreChanged(location));
+        }
+        if let Some(attestation) = work.attestation.as_ref().filter(|_| !signature.portable) {
+            self.is_of_this_place(settings, attestation.approved_at)?;
         }
         let message = self.message(approved, work);
         self.verify_armoured(settings, message, (&signature.armored, &signature.principal), now)
@@ -631,6 +661,7 @@ impl Authenticator {
             Ok(Some(location)) => return Err(NotAuthentic::StoreChanged(location)),
             Err(_) => return Err(NotAuthentic::NotSealedHere),
         }
+        self.is_of_this_place(settings, gate.at)?;
         if let Some(signature) = &gate.signature {
             let message = self.gate_message(about, gate);
             return self.verify_armoured(settings, message, (signature, &gate.account), now);

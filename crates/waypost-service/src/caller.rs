@@ -96,6 +96,13 @@ impl Caller {
         Self { presence: Some(presence), ..self }
     }
 
+    /// Returns the caller without proof that a person acts, for what others may have written in a person's name.
+    #[must_use]
+    pub fn absent(self) -> Self {
+        let presence = self.presence.map(|_| Presence::unattended());
+        Self { presence, signed: None, ..self }
+    }
+
     /// Whether it is proved that a person acts.
     pub(crate) fn is_present(&self) -> bool {
         self.presence.as_ref().is_some_and(|presence| presence.proof > Proof::Account)

@@ -107,6 +107,11 @@ impl Service {
                         behind.push((task.spec.id.clone(), there.key()));
                     }
                 }
+                if let Some(from) = from.filter(|_| needs_done)
+                    && !self.is_done_as_agreed(plan, &known, &there.task, from)?
+                {
+                    behind.push((task.spec.id.clone(), there.key()));
+                }
                 // Without an approval, nothing says what stood there before.
                 if plan.state().approval.is_none() {
                     sources = known;
@@ -126,6 +131,49 @@ impl Service {
         Ok(behind)
     }
 
+    /// Whether a task was done in the way that was agreed when this plan was approved: with a passed check, if a task of that
+    /// name had a check then, and by a machine, if it was a machine's. Any agent can bring another plan with a task of that name.
+    fn is_done_as_agreed(
+        &self,
+        plan: &Plan,
+        sources: &[PlanId],
+        task: &TaskId,
+        done_in: &PlanId,
+    ) -> Result<bool, ServiceError> {
+        let Some(sequence) = self.approved_at_sequence(plan)? else { return Ok(true) };
+        let config = self.config()?;
+        let (mut had_check, mut had_work) = (false, false);
+        for source in sources {
+            let Some(then) = self.plan_then(source, sequence)? else { continue };
+            let Some(found) = then.task(task.as_str()) else { continue };
+            had_check |= found.spec.check.is_some();
+            had_work |= found.spec.work.as_deref().is_some_and(|work| !is_human(&config, work));
+        }
+        if !had_check && !had_work {
+            return Ok(true);
+        }
+        let is_agreed = self.read(done_in, |plan| {
+            plan.task(task.as_str()).is_some_and(|task| {
+                let is_checked = task.state.evidence().is_some_and(|evidence| evidence.passed);
+                is_checked || !had_check && task.spec.work.is_some()
+            })
+        });
+        match is_agreed {
+            Err(ServiceError::NoSuchPlan(_)) => Ok(false),
+            is_agreed => is_agreed,
+        }
+    }
+
+    /// Returns the sequence number of the approval of a plan, or of the version that was seen for it.
+    fn approved_at_sequence(&self, plan: &Plan) -> Result<Option<u64>, ServiceError> {
+        let Some(approval) = &plan.state().approval else { return Ok(None) };
+        // It is recorded with the version that was seen, or with the next one.
+        let versions = self.plans().history(plan.id(), approval.version.saturating_sub(1), 2)?;
+        let is_approval = |event: &Event| matches!(event, Event::PlanApproved { .. });
+        let approved = versions.iter().find(|version| version.events.iter().any(is_approval));
+        Ok(approved.or(versions.last()).map(|version| version.sequence))
+    }
+
     /// Returns the gates that a task of other plans waited for, there or further on, when this plan was approved. Agents may
     /// have changed those plans since. `None` if there are too many to look at.
     fn gates_when_approved(
@@ -135,14 +183,7 @@ impl Service {
         task: &TaskId,
     ) -> Result<Option<BTreeSet<(PlanId, TaskId)>>, ServiceError> {
         let mut gates = BTreeSet::new();
-        let Some(approval) = &plan.state().approval else { return Ok(Some(gates)) };
-        // It is recorded with the version that was seen, or with the next one.
-        let versions = self.plans().history(plan.id(), approval.version.saturating_sub(1), 2)?;
-        let is_approval = |event: &Event| matches!(event, Event::PlanApproved { .. });
-        let approved = versions.iter().find(|version| version.events.iter().any(is_approval));
-        let Some(sequence) = approved.or(versions.last()).map(|version| version.sequence) else {
-            return Ok(Some(gates));
-        };
+        let Some(sequence) = self.approved_at_sequence(plan)? else { return Ok(Some(gates)) };
         let config = self.config()?;
         let mut known: HashSet<(PlanId, TaskId)> = HashSet::new();
         let mut stack: Vec<(PlanId, TaskId)> =

@@ -54,7 +54,7 @@ pub use plans::request::{
 };
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
-    Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, ReadyTask, Sort, StoreState,
+    Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, QueueTotals, ReadyTask, Sort, StoreState,
     SubscriptionFilter, TaskProgress, Totals, UNNUMBERED, Unreadable, VersionRecord, Wait, WorkerFilter,
     WrittenSince,
 };

@@ -151,6 +151,8 @@ impl<const L: usize, T> Family<L, T> {
 pub struct Meters {
     /// How long commits took, from the first read to the last sync.
     pub commits: Times,
+    /// How long writers waited for their answers, including for other writers of this process.
+    pub store_waits: Times,
     /// How many jobs one commit contained.
     pub group_sizes: Sizes,
     /// Failures of the store, by error code.
@@ -163,6 +165,10 @@ pub struct Meters {
     pub attempts_ended: Family<2, Counter>,
     /// How long attempts took, by executor.
     pub attempt_times: Family<1, Times>,
+    /// From when a task was ready until its program began, by queue.
+    pub start_delays: Family<1, Times>,
+    /// How long tasks waited for locks that others held, by queue.
+    pub lock_waits: Family<1, Times>,
     /// Tool calls, by tool and outcome.
     pub calls: Family<2, Counter>,
     /// Trace spans that were exported.
@@ -173,12 +179,15 @@ pub struct Meters {
 
 static METERS: Meters = Meters {
     commits: Times::of_times(),
+    store_waits: Times::of_times(),
     group_sizes: Sizes::of_sizes(),
     store_errors: Family::new(Counter::new),
     events_served: Counter::new(),
     attempts_started: Family::new(Counter::new),
     attempts_ended: Family::new(Counter::new),
     attempt_times: Family::new(Times::of_times),
+    start_delays: Family::new(Times::of_times),
+    lock_waits: Family::new(Times::of_times),
     calls: Family::new(Counter::new),
     spans_sent: Counter::new(),
     spans_dropped: Counter::new(),

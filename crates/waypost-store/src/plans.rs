@@ -186,11 +186,13 @@ impl PlanStore {
     fn queue(&self, jobs: Vec<Job>) -> Vec<Answer> {
         let count = jobs.len();
         let broken = || StoreError::Database("another writer of this process broke down".into()).into();
+        let asked = Instant::now();
         let answers = self.group.run(jobs, |groups| {
             let counts: Vec<usize> = groups.iter().map(Vec::len).collect();
             let mut answers = self.commit(groups.into_iter().flatten().collect()).into_iter();
             counts.into_iter().map(|count| answers.by_ref().take(count).collect()).collect()
         });
+        meters().store_waits.took(asked.elapsed());
         answers.unwrap_or_else(|| (0..count).map(|_| Err(broken())).collect())
     }
 

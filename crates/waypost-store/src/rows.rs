@@ -756,8 +756,11 @@ pub struct Totals {
     pub plans: [u64; Phase::ALL.len()],
     /// The number of archived plans.
     pub archived: u64,
-    /// The number of tasks by status, of plans that are not archived.
+    /// The number of tasks by status, of plans that are not archived. Tasks count as ready only in active plans; in others
+    /// they wait for their plan and count as blocked.
     pub tasks: Counts,
+    /// The tasks of active plans by queue; the name of the default queue is empty.
+    pub queues: BTreeMap<String, QueueTotals>,
     /// The earliest last change among active plans with a task that could start now: how long the most neglected plan
     /// has waited.
     pub ready_since: Option<Timestamp>,
@@ -767,6 +770,17 @@ pub struct Totals {
     pub leases_overdue: u64,
 }
 
+/// The tasks of active plans in one queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// Tasks that could start now.
+    pub ready: u64,
+    /// Tasks that a worker holds.
+    pub in_progress: u64,
+    /// The earliest last change among plans with a ready task.
+    pub ready_since: Option<Timestamp>,
+}
+
 impl Totals {
     /// Adds the counts of a plan summary.
     pub(crate) fn add(&mut self, head: &PlanSummary) {
@@ -774,17 +788,38 @@ impl Totals {
             self.archived += 1;
             return;
         }
-        if let Some(place) = Phase::ALL.iter().position(|phase| *phase == head.phase) {
-            self.plans[place] += 1;
+        let since = head.updated_at.filter(|_| head.counts.ready > 0);
+        self.add_plans(head.phase, &head.queue, 1, &head.counts, since);
+    }
+
+    /// Adds plans of the same phase and queue that are not archived. `ready_since` is the earliest last change among those
+    /// with ready tasks.
+    pub(crate) fn add_plans(
+        &mut self,
+        phase: Phase,
+        queue: &str,
+        plans: u64,
+        counts: &Counts,
+        ready_since: Option<Timestamp>,
+    ) {
+        if let Some(place) = Phase::ALL.iter().position(|one| *one == phase) {
+            self.plans[place] += plans;
         }
-        self.add_tasks(&head.counts);
-        if head.phase == Phase::Active && head.counts.ready > 0 {
-            self.ready_since = [self.ready_since, head.updated_at].into_iter().flatten().min();
+        let mut counts = *counts;
+        if phase == Phase::Active {
+            let of_queue = self.queues.entry(queue.to_owned()).or_default();
+            of_queue.ready += u64::from(counts.ready);
+            of_queue.in_progress += u64::from(counts.in_progress());
+            of_queue.ready_since = [of_queue.ready_since, ready_since].into_iter().flatten().min();
+            self.ready_since = [self.ready_since, ready_since].into_iter().flatten().min();
+        } else {
+            counts.blocked = counts.blocked.saturating_add(std::mem::take(&mut counts.ready));
         }
+        self.add_tasks(&counts);
     }
 
     /// Adds the task counts of one or more plans.
-    pub(crate) fn add_tasks(&mut self, counts: &Counts) {
+    fn add_tasks(&mut self, counts: &Counts) {
         let sums = &mut self.tasks;
         for (sum, count) in [
             (&mut sums.total, counts.total),

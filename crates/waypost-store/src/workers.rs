@@ -76,6 +76,9 @@ pub enum WorkerState {
 }
 
 impl WorkerState {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Alive, Self::Draining, Self::Silent, Self::Dead];
+
     /// Returns the name of the state, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,6 +91,27 @@ impl WorkerState {
 }
 
 impl Worker {
+    /// Creates the record of a worker that has not registered yet: without executors, and with no time set.
+    pub fn new(name: &str, host: &str, kind: WorkerKind, queues: Vec<String>) -> Self {
+        let never = Timestamp::from_micros(0);
+        Self {
+            name: name.to_owned(),
+            host: host.to_owned(),
+            kind,
+            queues,
+            plans: Vec::new(),
+            executors: Vec::new(),
+            capacity: None,
+            version: String::new(),
+            began: never,
+            seen: never,
+            until: never,
+            draining: false,
+            definitions: None,
+            waits_for: Vec::new(),
+        }
+    }
+
     /// Returns the state of the worker at `now`, by the clock of its store.
     pub fn state(&self, now: Timestamp) -> WorkerState {
         let believed = self.until.as_micros() - self.seen.as_micros();

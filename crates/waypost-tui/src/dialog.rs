@@ -81,6 +81,9 @@ pub struct Dialog {
     pub marked: usize,
     /// The first visible line.
     pub top: usize,
+    /// For a dialog whose lines all have to be shown before its action can be chosen: the width of the terminal, and how
+    /// many lines from the first have been on screen in it.
+    pub(crate) read: Option<(u16, usize)>,
 }
 
 /// The effect of a key or click on a dialog.
@@ -108,7 +111,32 @@ impl Dialog {
     /// A question with buttons. The last button is marked, so it should be the harmless one.
     pub fn new(title: impl Into<String>, lines: Vec<String>, buttons: Vec<Button>) -> Self {
         let marked = buttons.len().saturating_sub(1);
-        Self { title: title.into(), lines, input: None, buttons, marked, top: 0 }
+        Self { title: title.into(), lines, input: None, buttons, marked, top: 0, read: None }
+    }
+
+    /// Lets the action be chosen only after every line has been on screen.
+    pub fn to_be_read(self) -> Self {
+        Self { read: Some((0, 0)), ..self }
+    }
+
+    /// Notes the lines that are on screen.
+    fn note_read(&mut self, size: Rect) {
+        let (total, room) = (self.broken(size).len(), self.room(size));
+        let Some((width, read)) = &mut self.read else { return };
+        if *width != size.width {
+            // Other lines now: they are counted from the first again.
+            (*width, *read) = (size.width, 0);
+        }
+        let shown = if total > room { room.saturating_sub(1) } else { total };
+        let from = self.top.min(total - shown);
+        if from <= *read {
+            *read = (*read).max(from + shown);
+        }
+    }
+
+    /// Returns whether lines are left that have not been on screen.
+    pub fn is_unread(&self, size: Rect) -> bool {
+        self.read.is_some_and(|(width, read)| width != size.width || read < self.broken(size).len())
     }
 
     /// Offers one action; the other button goes back.
@@ -128,13 +156,14 @@ impl Dialog {
 
     /// Handles a key; `size` is that of the terminal.
     pub fn key(&mut self, key: KeyEvent, size: Rect) -> Outcome {
+        self.note_read(size);
         if self.scroll_key(key.code, size) {
             return Outcome::Open;
         }
         match key.code {
             KeyCode::Esc => return Outcome::Closed,
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Outcome::Closed,
-            KeyCode::Enter => return self.choose(self.marked),
+            KeyCode::Enter => return self.choose(self.marked, size),
             KeyCode::Tab => self.mark(1),
             KeyCode::BackTab => self.mark(self.buttons.len().saturating_sub(1)),
             _ => {}
@@ -148,7 +177,7 @@ impl Dialog {
             KeyCode::Left | KeyCode::Up => self.mark(self.buttons.len().saturating_sub(1)),
             KeyCode::Char(typed) => {
                 if let Some(at) = self.buttons.iter().position(|button| button.key == typed) {
-                    return self.choose(at);
+                    return self.choose(at, size);
                 }
             }
             _ => {}
@@ -180,6 +209,7 @@ impl Dialog {
     }
 
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
+        self.note_read(size);
         match mouse.kind {
             MouseEventKind::ScrollUp => {
                 self.scroll(-3, size);
@@ -195,7 +225,7 @@ impl Dialog {
         let at = Position::new(mouse.column, mouse.row);
         let layout = self.layout(size);
         let hit = layout.buttons.iter().position(|button| button.contains(at));
-        hit.map_or(Outcome::Open, |button| self.choose(button))
+        hit.map_or(Outcome::Open, |button| self.choose(button, size))
     }
 
     pub fn paste(&mut self, text: &str) {
@@ -210,8 +240,9 @@ impl Dialog {
         }
     }
 
-    fn choose(&self, at: usize) -> Outcome {
+    fn choose(&self, at: usize, size: Rect) -> Outcome {
         match self.buttons.get(at).and_then(|button| button.choice.clone()) {
+            Some(_) if self.is_unread(size) => Outcome::Open,
             Some(choice) => Outcome::Chosen(
                 choice,
                 self.input.as_ref().map(|input| input.text().to_owned()).unwrap_or_default(),
@@ -261,7 +292,12 @@ impl Dialog {
             let from = self.top.min(total - shown);
             lines.drain(..from);
             lines.truncate(shown);
-            lines.push(format!("── lines {}–{} of {total}, ↑ ↓ scroll ──", from + 1, from + shown));
+            // The button works once the last line has been shown, so say what it waits for.
+            let (first, last) = (from + 1, from + shown);
+            lines.push(match self.is_unread(size) && last < total {
+                true => format!("── {first}–{last} of {total}, ↓ to the end first ──"),
+                false => format!("── lines {first}–{last} of {total}, ↑ ↓ scroll ──"),
+            });
         }
         let typed: u16 = if self.input.is_some() { 2 } else { 0 };
         let height = (lines.len() as u16 + typed + 4).min(size.height);

@@ -43,7 +43,7 @@ impl Table<'_> {
         if !is_address(&url) {
             // The URL is not repeated because it may contain a password.
             let what = format!("{} has a `url` that cannot be used", self.path);
-            let hint = "it begins with http:// or https:// and names a host; a password goes into `headers`";
+            let hint = "it begins with http:// or https:// and names a host; a password goes into `headers.Authorization = { variable = \"NAME\" }`";
             return self.refuse(url_at, what, hint);
         }
         Some(Http {

@@ -294,7 +294,7 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:7: executors.h.headers.X-B needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
             ".waypost/config.toml:7: `executors.h.headers.X-B.value` is not a key of the configuration (it can be variable, file)",
             ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
-            ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
+            ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers.Authorization = { variable = \"NAME\" }`)",
             ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, idempotent, timeout_seconds, pin, revision, end_when_lost)",
             ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
         ],
@@ -843,4 +843,18 @@ fn a_target_replaces_the_workers_of_a_dispatch_executor_and_nothing_else() {
     let wrong = Config::load(&[layer(text), layer("target = \"moon\"")], []).unwrap_err();
     assert_eq!(wrong.problems[0].what, "no executor has workers for the target moon");
     assert_eq!(wrong.problems[0].hint, "name one of cloud");
+}
+
+#[test]
+fn a_literal_credential_is_bound_by_its_hash_and_not_shown() {
+    let definitions = |value: &str| {
+        let text = format!(
+            "[executors.h]\nkind = \"http\"\nurl = \"https://h.example/x\"\nheaders.Authorization = \"{value}\"\nheaders.X-Team = \"a\"\n"
+        );
+        let config = Config::load(&[layer(Origin::User, &text)], []).unwrap();
+        serde_json::to_string(&Definitions::of(&config)).unwrap()
+    };
+    let shown = definitions("Bearer s3cret");
+    assert!(!shown.contains("s3cret") && shown.contains("\"X-Team\",{\"text\":\"a\"}"), "{shown}");
+    assert_ne!(shown, definitions("Bearer other"));
 }

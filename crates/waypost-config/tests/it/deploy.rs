@@ -138,18 +138,75 @@ fn the_services_of_compose_name_what_is_there() {
     let names = |value: &Value| -> BTreeSet<String> { value.as_object().unwrap().keys().cloned().collect() };
     let (volumes, secrets, services) =
         (names(&compose["volumes"]), names(&compose["secrets"]), names(&compose["services"]));
-    assert_eq!(services, ["postgres", "serve", "worker"].map(str::to_owned).into());
+    assert_eq!(services, ["example", "postgres", "serve", "worker"].map(str::to_owned).into());
     for (name, service) in compose["services"].as_object().unwrap() {
         for secret in service["secrets"].as_array().unwrap() {
             assert!(secrets.contains(secret.as_str().unwrap()), "{name}: {secret}");
         }
         for volume in service["volumes"].as_array().unwrap() {
             let volume = volume.as_str().unwrap().split(':').next().unwrap();
-            assert!(volumes.contains(volume), "{name}: {volume}");
+            let is_there = match volume.strip_prefix("./") {
+                Some(file) => deploy().join(file).is_file(),
+                None => volumes.contains(volume),
+            };
+            assert!(is_there, "{name}: {volume}");
         }
         for on in service.get("depends_on").map(names).unwrap_or_default() {
             assert!(services.contains(&on), "{name}: {on}");
         }
     }
     assert_eq!(compose["services"]["worker"]["deploy"]["replicas"], 2);
+}
+
+/// Renders a template of the chart, as far as ours use Helm's language: values, `quote` and `indent`.
+fn rendered(template: &str, values: &Value) -> String {
+    let mut parts = template.split("{{");
+    let mut text = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (expression, rest) = part.split_once("}}").expect("an expression is closed");
+        let mut words = expression.split_whitespace();
+        let path = words.next().unwrap().strip_prefix(".Values.").expect("only values are used");
+        let value = path.split('.').fold(values, |value, key| &value[key]);
+        assert!(!value.is_null(), "values.yaml lacks {path}");
+        let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match words.collect::<Vec<_>>()[..] {
+            [] => text.push_str(&plain),
+            ["|", "quote"] => text.push_str(&Value::String(plain).to_string()),
+            ["|", "indent", width] => {
+                let margin = " ".repeat(width.parse().unwrap());
+                text.extend(plain.lines().map(|line| format!("{margin}{line}\n")));
+            }
+            ref other => panic!("{other:?} is not rendered here"),
+        }
+        text.push_str(rest);
+    }
+    text
+}
+
+#[test]
+fn the_chart_renders_to_the_objects_of_the_kubernetes_folder() {
+    let chart = deploy().join("helm");
+    let values = fs::read_to_string(chart.join("values.yaml")).unwrap();
+    let values: Value = serde_yaml_ng::from_str(&values).unwrap();
+    let of_chart = |file: &str, values: &Value| -> Vec<Value> {
+        let text = rendered(&fs::read_to_string(chart.join("templates").join(file)).unwrap(), values);
+        let documents = serde_yaml_ng::Deserializer::from_str(&text);
+        documents.map(|document| <Value as serde::Deserialize>::deserialize(document).unwrap()).collect()
+    };
+    let mut plain: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for (file, value) in objects() {
+        plain.entry(file).or_default().push(value);
+    }
+    for (file, objects) in plain {
+        let mut of_chart = of_chart(&file, &values);
+        for object in of_chart.iter_mut().filter(|object| object["kind"] == "ConfigMap") {
+            let text = object["data"]["config.toml"].as_str().unwrap().trim_end().to_owned() + "\n";
+            object["data"]["config.toml"] = text.into();
+        }
+        assert_eq!(of_chart, objects, "{file}");
+    }
+    let mut others = values;
+    others["worker"]["queue"] = "gpu: {x}".into();
+    let worker = &of_chart("worker.yaml", &others)[0]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(worker["args"][2], "gpu: {x}", "a value is data");
 }

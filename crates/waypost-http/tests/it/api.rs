@@ -263,23 +263,7 @@ fn tasks_that_a_worker_has_queued_do_not_run() {
     let plan = json!({ "format": "waypost/1", "title": "p", "tasks": [{ "id": "a" }, { "id": "b" }, { "id": "c" }] });
     desk.post("/plans", &json!({ "id": "p", "plan": plan })).ok();
     desk.post("/plans/p/actions/start", &json!({})).ok();
-    let now = Timestamp::from_micros(0);
-    let mut row = Worker {
-        name: "mill:1".to_owned(),
-        host: "mill".to_owned(),
-        kind: WorkerKind::Worker,
-        queues: vec!["default".to_owned()],
-        plans: Vec::new(),
-        executors: Vec::new(),
-        capacity: None,
-        version: String::new(),
-        began: now,
-        seen: now,
-        until: now,
-        draining: false,
-        definitions: None,
-        waits_for: Vec::new(),
-    };
+    let mut row = Worker::new("mill:1", "mill", WorkerKind::Worker, vec!["default".to_owned()]);
     desk.service.register_worker(&mut row, 60).unwrap();
     let (task, worker) = (|id: &str| TaskId::new(id).unwrap(), || row.name.clone());
     let commands = vec![

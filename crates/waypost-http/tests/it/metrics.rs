@@ -1,17 +1,18 @@
 //! `/metrics`, as a scraper sees it; judged by a parser that others wrote.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 
 use prometheus_parse::{Sample, Scrape, Value};
 use tokio::sync::oneshot;
-use waypost_config::Config;
+use waypost_config::{Config, Queue};
 use waypost_core::{Actor, Draft, TaskId, Timestamp};
 use waypost_http::{HostOriginGuard, METRICS_PATH, Mount, Mounted, NewToken, Role, Site, metrics, serve};
 use waypost_service::{Caller, ClaimOptions, CreateOptions, Guard, Service};
-use waypost_store::{MemoryStore, PlanStore, Store, meters};
+use waypost_store::{MemoryStore, PlanStore, Store, Worker, WorkerKind, meters};
 
 use super::{Folder, ada, for_agent, tokens_in};
 
@@ -36,6 +37,10 @@ fn filled() -> Arc<dyn Store> {
     let plan = service.create(&by, draft, CreateOptions::default()).unwrap().plan;
     let task = TaskId::new("a").unwrap();
     service.claim(&by, &plan, &task, ClaimOptions::default(), Guard::NONE).unwrap();
+    for (name, lease_seconds) in [("mill:1", 3_600), ("mill:2", 0)] {
+        let mut row = Worker::new(name, "mill", WorkerKind::Worker, vec!["default".to_owned()]);
+        service.register_worker(&mut row, lease_seconds).unwrap();
+    }
     store
 }
 
@@ -60,7 +65,9 @@ fn a_scraper_reads_what_is_there_and_needs_a_token() {
         path: "/other",
         make: Box::new(|_| Mounted::new(axum::Router::new().fallback(async || "other"), || {})),
     };
-    let site = Site::new(HostOriginGuard::local(), tokens, vec![metrics(filled()), other]);
+    let mut config = Config::default();
+    config.queues.insert("gpu".to_owned(), Queue { concurrency: 8 });
+    let site = Site::new(HostOriginGuard::local(), tokens, vec![metrics(filled(), &config), other]);
     let (stop, stopped) = oneshot::channel::<()>();
     let (at, served) = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -87,6 +94,15 @@ fn a_scraper_reads_what_is_there_and_needs_a_token() {
     assert_eq!(gauge("waypost_tasks", Some(("status", "running"))), 1.0);
     assert_eq!(gauge("waypost_tasks", Some(("status", "blocked"))), 1.0);
     assert_eq!(gauge("waypost_leases", None), 1.0);
+    assert_eq!(gauge("waypost_queue_tasks", Some(("queue", "default"))), 0.0, "nothing is ready");
+    assert_eq!(gauge("waypost_queue_tasks", Some(("status", "running"))), 1.0);
+    assert_eq!(gauge("waypost_workers", Some(("state", "alive"))), 1.0);
+    assert_eq!(gauge("waypost_workers", Some(("state", "dead"))), 1.0);
+    assert_eq!(gauge("waypost_queue_slots", Some(("queue", "gpu"))), 8.0);
+    assert!(matches!(
+        &find(&scrape, "waypost_store_wait_seconds", None).value,
+        Value::Histogram(buckets) if buckets.last().unwrap().count >= 2.0
+    ));
     assert!(gauge("process_resident_memory_bytes", None) > 1e6);
     assert!(matches!(find(&scrape, "waypost_versions_total", None).value, Value::Counter(2.0)));
     match &find(&scrape, "waypost_commit_seconds", None).value {
@@ -107,4 +123,30 @@ fn a_scraper_reads_what_is_there_and_needs_a_token() {
     assert!(kinds.values().all(|count| *count == 1), "each family is told once: {kinds:?}");
     stop.send(()).unwrap();
     runtime.block_on(served).unwrap().unwrap();
+}
+
+#[test]
+fn the_alert_rules_and_the_grafana_dashboard_name_metrics_that_exist() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let page = waypost_http::metrics_page(&*store, &Config::default());
+    let families: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    for file in ["prometheus/alerts.yaml", "grafana/waypost.json"] {
+        let text = std::fs::read_to_string(deploy.join(file)).unwrap();
+        let words = text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+        let named: BTreeSet<&str> =
+            words.filter(|word| word.starts_with("waypost_") || word.starts_with("process_")).collect();
+        assert!(named.len() > 5, "{file}: {named:?}");
+        for name in named {
+            assert!(families.contains(name.trim_end_matches("_bucket")), "{file} names {name}");
+        }
+    }
+    let documented = std::fs::read_to_string(deploy.join("../docs/operations.md")).unwrap();
+    for family in families {
+        assert!(documented.contains(&format!("`{family}")), "docs/operations.md does not explain {family}");
+    }
 }

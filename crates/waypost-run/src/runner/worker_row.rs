@@ -1,6 +1,6 @@
 //! The entry of a run among the workers of the store.
 
-use waypost_core::{Json, PlanId, Timestamp};
+use waypost_core::{Json, PlanId};
 use waypost_store::{PlanStore, Worker, WorkerKind};
 
 use super::follow::Follow;
@@ -42,21 +42,12 @@ pub(super) fn of(
         // A check is looked up among the executors first, then among the checks.
         None => config.executors.keys().chain(config.checks.keys()).cloned().collect(),
     };
-    let nowhen = Timestamp::from_micros(0);
     Worker {
-        name: name.to_owned(),
-        host: identity::host(),
-        kind,
-        queues,
         plans: told,
         executors,
         capacity: jobs,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        began: nowhen,
-        seen: nowhen,
-        until: nowhen,
-        draining: false,
         definitions: published(&Definitions::of(config)),
-        waits_for: Vec::new(),
+        ..Worker::new(name, &identity::host(), kind, queues)
     }
 }

@@ -60,6 +60,9 @@ impl Scheduler {
     /// Records that an attempt has begun: because it was started, or as a pending one in the slot of `predecessor`,
     /// which has ended.
     pub(super) fn began(&mut self, now: Timestamp, key: &AttemptKey, predecessor: Option<&AttemptKey>) {
+        if let Some(followed) = self.plans.get_mut(&key.plan) {
+            followed.added_at.remove(&key.task);
+        }
         let Some(live) = self.live.get_mut(key) else { return };
         live.started_at = Some(now);
         live.predecessor = predecessor.cloned();

@@ -18,6 +18,7 @@ use waypost_config::Config;
 use waypost_config::{ResolvedWork, resolve, resolve_check};
 use waypost_exec::AttemptKey;
 use waypost_exec::check_evidence::{self as proof, Claim, Verdict};
+use waypost_store::meters;
 
 /// A task that is to start.
 struct Chosen {
@@ -66,6 +67,7 @@ impl Scheduler {
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
         let mut waits: Vec<(PlanId, TaskId)> = Vec::new();
+        let mut foreign_waits: Vec<(PlanId, TaskId)> = Vec::new();
         let mut lasts: BTreeMap<PlanId, u64> = BTreeMap::new();
         let mut turns = Vec::new();
         for (id, followed) in plans.iter() {
@@ -147,7 +149,10 @@ impl Scheduler {
                 Err(Obstacle::Queue) => {
                     drop(turns.remove(place));
                 }
-                Err(Obstacle::ForeignLocks(until)) => *wake_at = earlier(*wake_at, Some(until)),
+                Err(Obstacle::ForeignLocks(until)) => {
+                    foreign_waits.push(((*id).clone(), task.spec.id.clone()));
+                    *wake_at = earlier(*wake_at, Some(until));
+                }
                 Err(Obstacle::Locks) => waits.push(((*id).clone(), task.spec.id.clone())),
             }
         }
@@ -158,6 +163,11 @@ impl Scheduler {
             }
         }
         self.note_lock_waits(now, waits, &chosen);
+        for (plan, task) in foreign_waits {
+            if let Some(followed) = self.plans.get_mut(&plan) {
+                followed.lock_waits.entry(task).or_insert(now);
+            }
+        }
         chosen
     }
 
@@ -166,7 +176,10 @@ impl Scheduler {
     fn note_lock_waits(&mut self, now: Timestamp, waits: Vec<(PlanId, TaskId)>, chosen: &[Chosen]) {
         for one in chosen {
             if let Some(followed) = self.plans.get_mut(&one.key.plan) {
-                followed.lock_waits.remove(&one.key.task);
+                if let Some(since) = followed.lock_waits.remove(&one.key.task) {
+                    let queue = followed.queue();
+                    meters().lock_waits.with([&queue], |times| times.took(now.since(since)));
+                }
                 followed.parked.remove(&one.key.task);
             }
         }

@@ -2,15 +2,17 @@
 //! decides and writes the commands that are still possible, and the copy follows by the versions that it has not seen.
 //! So no worker reads a whole plan again because another was faster.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, Timestamp};
+use waypost_core::{ActorKind, Event, Plan, PlanId, Refusal, Task, Timestamp};
 use waypost_store::VersionRecord;
 
 use super::attempts as live;
 use super::peer_workers::{Part, SHARED_SECONDS};
 use super::{
-    Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, Scheduler, holder, is_failure, run_event as notice,
+    Action, AfterFailure, CheckedGates, Followed, INSTANT_COMMANDS_MAX, Scheduler, holder, is_failure,
+    run_event as notice,
 };
 use waypost_config::Config;
 use waypost_exec::AttemptKey;
@@ -30,6 +32,37 @@ pub(super) struct Offer<'a> {
 }
 
 impl Followed {
+    pub(super) fn new(plan: Plan) -> Self {
+        Self {
+            queue: Config::queue_name(&plan.spec().queue).into(),
+            plan,
+            pending: None,
+            stale: false,
+            reading: false,
+            shared_until: None,
+            gone: Vec::new(),
+            parked: BTreeMap::new(),
+            lock_waits: BTreeMap::new(),
+            added_at: BTreeMap::new(),
+            resumed_at: None,
+            served: 0,
+            in_progress: 0,
+            approval: None,
+            gates: CheckedGates::default(),
+        }
+    }
+
+    /// Records when tasks could not start before.
+    fn note_times(&mut self, entry: &VersionRecord) {
+        for event in &entry.events {
+            if let Event::TasksAdded { tasks, .. } = event {
+                self.added_at.extend(tasks.iter().map(|task| (task.id.clone(), entry.at)));
+            } else if matches!(event, Event::PlanResumed { .. }) {
+                self.resumed_at = Some(entry.at);
+            }
+        }
+    }
+
     /// Returns the name of the plan's queue, which an edit may have changed.
     pub(super) fn queue(&mut self) -> Arc<str> {
         let name = Config::queue_name(&self.plan.spec().queue);
@@ -124,7 +157,13 @@ impl Scheduler {
                 std::cmp::Ordering::Less => {}
                 std::cmp::Ordering::Equal => {
                     followed.plan.advance(&entry.events, entry.at);
+                    followed.note_times(entry);
                     let touched = followed.plan.take_touched();
+                    if entry.actor != self.by {
+                        for (task, _) in &touched.started {
+                            followed.added_at.remove(task);
+                        }
+                    }
                     if entry.actor == self.by || !self.takes.tells_own_only {
                         let notices = notice::notices_of(&followed.plan, &entry.events, &touched);
                         self.told.extend(notices.into_iter().map(Action::Tell));

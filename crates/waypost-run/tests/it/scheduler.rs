@@ -1,7 +1,9 @@
 //! The scheduler as data in and data out.
 
 use waypost_config::SealRule;
-use waypost_core::{Actor, ApprovedWork, Command, Json, Phase, Retry, Status, TaskSpec, Timestamp, Work};
+use waypost_core::{
+    Actor, ApprovedWork, Command, Json, Phase, Position, Retry, Status, TaskSpec, Timestamp, Work,
+};
 use waypost_run::{Action, AfterFailure, AttemptKey, AttemptOutcome, Control, Force, Idleness, Input};
 use waypost_service::start_refusal_text;
 use waypost_testkit::{id, plan_of};
@@ -537,4 +539,27 @@ fn an_end_is_told_once_whether_its_write_was_answered_or_not() {
         world.done("b");
         assert_eq!(world.told_ends("b"), [Status::Done]);
     }
+}
+
+#[test]
+fn the_time_since_when_a_task_could_start_is_that_of_the_last_thing_it_waited_for() {
+    let mut world = world(1, [job("a", &[], &[]), job("b", &["a"], &[]), job("c", &[], &[])]);
+    let ready = |world: &World, task: &str| {
+        world.scheduler.ready_since(&AttemptKey::new(world.truth.id(), &id(task), 1))
+    };
+    let started = world.truth.state().started_at;
+    assert_eq!((ready(&world, "a"), ready(&world, "c")), (started, started));
+    world.pass(10);
+    world.done("a");
+    let ended = world.truth.task("a").unwrap().state.finished_at;
+    assert!(ended > started);
+    assert_eq!(ready(&world, "b"), ended);
+    assert_eq!(ready(&world, "c"), started, "it waited for a slot");
+    world.pass(10);
+    world
+        .person(Command::AddTasks { tasks: vec![job("late", &[], &[])], place: Position::default() })
+        .unwrap();
+    world.look();
+    assert_eq!(ready(&world, "late"), Some(world.now));
+    assert_eq!(ready(&world, "c"), started);
 }

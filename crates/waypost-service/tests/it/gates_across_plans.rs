@@ -4,7 +4,7 @@ use waypost_core::{
     Actor, Dependency, DependencyRule, ExternalTaskRef, Phase, Plan, PlanChanges, PlanId, Position,
     TaskChanges, TaskSpec,
 };
-use waypost_service::{Caller, CreateOptions, EditOp, Guard, NewTask, TaskRef};
+use waypost_service::{Caller, ClaimOptions, CreateOptions, EditOp, Guard, NewTask, TaskRef};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::gates::{
@@ -443,6 +443,37 @@ fn what_counts_is_what_stood_there_at_the_approval() {
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
     let behind = desk.service.behind_gates_of_others(&waiting, &[id("deploy")]).unwrap();
     assert!(waiting.ready().next().is_none() || !behind.is_empty(), "a person said no");
+}
+
+#[test]
+fn a_plan_of_the_same_owner_passes_no_check_and_does_no_machines_work() {
+    let checked = TaskSpec { check: work("build"), ..task("tests", &[]) };
+    for agreed in [checked, with_work("tests", "build", &[])] {
+        let owned = |spec: TaskSpec| {
+            let mut draft = plan_of([spec]);
+            draft.spec.owner = "alice".to_owned();
+            draft
+        };
+        let desk = Desk::of(&present(), owned(agreed));
+        let spec = TaskSpec {
+            depends_on: vec![elsewhere(Some("alice"), None, "tests")],
+            ..with_work("deploy", "build", &[])
+        };
+        let plan = desk.service.create(&agent(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
+        let seen = desk.service.preview(&plan).unwrap().seen();
+        desk.service.approve(&present(), &plan, seen, "", Guard::NONE).unwrap();
+        let other = owned(task("tests", &[]));
+        let other = desk.service.create(&agent(), other, CreateOptions::default()).unwrap().plan;
+        desk.service.activate(&agent(), &other, Guard::NONE).unwrap();
+        desk.service.claim(&agent(), &other, &id("tests"), ClaimOptions::default(), Guard::NONE).unwrap();
+        let tests = id("tests");
+        let tests = TaskRef { plan: &other, task: &tests, attempt: None, take_over: false };
+        desk.service.report(&agent(), tests, done(), Guard::NONE).unwrap();
+        let waiting = desk.service.read(&plan, Plan::clone).unwrap();
+        assert!(waiting.ready().any(|task| task.spec.id == id("deploy")), "the name is met");
+        let behind = desk.service.behind_gates_of_others(&waiting, &[id("deploy")]).unwrap();
+        assert_eq!(behind, [(id("deploy"), "alice:tests".to_owned())]);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The status of a plan is what needs somebody most, and the inbox lists what waits for a person.
 
-use waypost_core::{Command, Phase, QuestionRequest, TaskId, TaskSpec, Timestamp};
+use waypost_core::{Command, Phase, QuestionRequest, TaskId, TaskSpec};
 use waypost_service::{Guard, InboxKind, PlanStatus, Record, Service, TaskReport};
 use waypost_store::{Query, Worker, WorkerKind};
 use waypost_testkit::{id, plan_of, task};
@@ -31,23 +31,7 @@ fn active(tasks: impl IntoIterator<Item = TaskSpec>) -> Desk {
 }
 
 fn register(service: &Service) {
-    let now = Timestamp::from_micros(0);
-    let mut row = Worker {
-        name: "mill:1".to_owned(),
-        host: "mill".to_owned(),
-        kind: WorkerKind::Worker,
-        queues: vec!["default".to_owned()],
-        plans: Vec::new(),
-        executors: Vec::new(),
-        capacity: None,
-        version: String::new(),
-        began: now,
-        seen: now,
-        until: now,
-        draining: false,
-        definitions: None,
-        waits_for: Vec::new(),
-    };
+    let mut row = Worker::new("mill:1", "mill", WorkerKind::Worker, vec!["default".to_owned()]);
     service.register_worker(&mut row, 60).unwrap();
 }
 

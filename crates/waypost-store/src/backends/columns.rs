@@ -242,12 +242,9 @@ pub(super) fn pruned(row: &impl Columns) -> Result<Pruned> {
 
 /// Adds the plans of one phase: its name, their number, the sums of their counts, and the earliest last change of one
 /// with ready tasks.
-pub(super) fn add_phase(totals: &mut Totals, row: &impl Columns) -> Result<()> {
-    let word = text(row, 0)?;
-    if let Some(place) = Phase::ALL.iter().position(|phase| phase.as_str() == word) {
-        totals.plans[place] = number(row, 1)?;
-    }
-    totals.add_tasks(&counts(row, 2)?);
-    totals.ready_since = [totals.ready_since, time(row, 10)?].into_iter().flatten().min();
+pub(super) fn add_plans(totals: &mut Totals, row: &impl Columns) -> Result<()> {
+    let (phase, queue, ready_since) = (text(row, 0)?, text(row, 1)?, time(row, 11)?);
+    let phase = Phase::ALL.into_iter().find(|one| one.as_str() == phase).unwrap_or(Phase::Draft);
+    totals.add_plans(phase, &queue, number(row, 2)?, &counts(row, 3)?, ready_since);
     Ok(())
 }

@@ -11,9 +11,10 @@ mod steps;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use waypost_core::Plan;
+use waypost_core::{Command, Plan};
 use waypost_store::{
-    Durability, LogFilter, NewPlan, PlanStore, PostgresStore, Store, StoreError, WriteError, open,
+    Durability, LogFilter, NewPlan, PlanStore, PostgresStore, Store, StoreError, WriteError, WriteRequest,
+    open,
 };
 use waypost_testkit::plan_of;
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, Tls};
@@ -287,6 +288,39 @@ fn whoever_cannot_be_reached_is_named_without_the_password() {
     }
     let store = PostgresStore::open(&with("postgres:s3cret@"), Durability::Full).unwrap();
     assert_eq!(store.location(), database.url());
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_role_that_may_not_change_tables_does_all_work_and_the_owner_migrates() {
+    let database = PostgresDatabase::new();
+    let role = format!("data_{}", std::process::id());
+    let url = database.url().replace("postgres@", &format!("{role}@"));
+    database.sql(&format!("CREATE ROLE {role} LOGIN"));
+    database.sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    let empty = refused(&url);
+    assert!(
+        empty.contains("permission denied") && empty.contains("only the owner of the tables can create"),
+        "{empty}"
+    );
+    drop(plans_at(database.url()));
+    database.sql(&format!(
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}"
+    ));
+    let plans = plans_at(&url);
+    create_small(&plans, "p");
+    write(&plans, "p", add("second")).unwrap();
+    let mut watch = plans.watch().unwrap();
+    write(&plans, "p", Command::Activate).unwrap();
+    assert!(watch.wait(PATIENCE).unwrap());
+    let leased = WriteRequest { lease_seconds: Some(60), ..request("p", vec![start("first")]) };
+    plans.write(leased).unwrap();
+    create_small(&plans, "q");
+    plans.purge(&plan("q"), &ada()).unwrap();
+    assert_eq!(now(&plans_at(&url), "p").version(), 4);
+    drop((plans, watch));
+    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
 #[test]

@@ -86,13 +86,13 @@ impl RunView {
         let seen = preview.seen();
         let mut lines = vec![preview.describe()];
         for (indent, line, _) in preview.lines() {
-            lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
+            lines.extend(line.lines().map(|line| format!("{:indent$}{}", "", text::reveal(line))));
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
             Intent::Watch => "approve",
         };
-        let dialog = Dialog::offer("Approve", lines, ('a', what, Choice::Confirm));
+        let dialog = Dialog::offer("Approve", lines, ('a', what, Choice::Confirm)).to_be_read();
         self.dialog(OpenDialog::Approve(seen), dialog, context);
     }
 

@@ -301,7 +301,7 @@ struct Lines {
 fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
     let mut lines = Vec::new();
     for (indent, line, begins) in preview.lines() {
-        let broken = text::wrap(&line, columns.saturating_sub(indent), usize::MAX);
+        let broken = text::wrap(&text::reveal_lines(&line), columns.saturating_sub(indent), usize::MAX);
         lines.extend(broken.into_iter().map(|line| (format!("{:indent$}{line}", ""), begins)));
     }
     if preview.left_out() > 0 {

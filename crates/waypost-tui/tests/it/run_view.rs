@@ -336,6 +336,9 @@ fn what_needs_approval_shows_what_will_run_and_approves_the_version_that_was_sho
         assert_eq!(press(&mut app, "a"), []);
         check(&app, "run-approve");
         let seen = Seen { version: 1, digest: "sha256:1".to_owned() };
+        for _ in 0..60 {
+            update(&mut app, Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+        }
         assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), seen)]);
         let then = reply(&mut app, RunReply::Approved(key(), Ok(1)));
         assert_eq!(run_effects(then), [RunEffect::Start(key())], "it was to be run");
@@ -394,6 +397,42 @@ fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_pr
         }
         assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), found.seen())]);
     }
+}
+
+#[test]
+fn nothing_is_approved_before_its_last_line_was_on_screen() {
+    let (config, mut plan) = harmful();
+    let tasks = (0..60).map(|number| {
+        let mut spec = task(&format!("t{number}"), &[]);
+        spec.description = if number == 59 { "left\u{202e}right\u{200b}".to_owned() } else { "x".to_owned() };
+        let inputs = Json::empty_object();
+        spec.work = Some(Box::new(Work { executor: "sh".to_owned(), inputs, shape: None }));
+        spec
+    });
+    plan = {
+        let mut made = Plan::blank(plan.id().clone());
+        let create = Command::Create { draft: Box::new(plan_of(tasks)), approval_required: None };
+        let events = made.decide(&Actor::agent("planner"), at(0), &create).unwrap();
+        made.advance(&events, at(0));
+        made
+    };
+    let found = plan_preview(&Definitions::of(&config), &plan);
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    let down = || Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE));
+    let mut app = watching((80, 24));
+    reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
+    reply(&mut app, RunReply::Preview(key(), Ok(Box::new(Preview::of(&found)))));
+    assert_eq!(run_effects(press(&mut app, "aaa")), [], "only its beginning was on screen");
+    assert!(text(&app).contains("left\\u{202e}right\\u{200b}"), "what is odd comes first: {}", text(&app));
+    let mut pages = 0;
+    while text(&app).contains("↓ to the end first") {
+        assert_eq!(run_effects(press(&mut app, "a")), []);
+        update(&mut app, down());
+        pages += 1;
+        assert!(pages < 100, "{}", text(&app));
+    }
+    assert!(pages > 3 && text(&app).contains("t58: sh work.sh"), "{pages}: {}", text(&app));
+    assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), found.seen())]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
+use waypost_config::Config;
 use waypost_http::{HostOriginGuard, METRICS_PATH, Site, TokenFiles, Tokens, metrics, serve};
 use waypost_store::Store;
 
@@ -32,8 +33,14 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Binds the address and starts serving.
-    pub(crate) fn begin(context: &Context, listen: SocketAddr, store: Arc<dyn Store>) -> Outcome<Self> {
-        let site = Site::new(host_origin_guard(listen, &[], &[])?, tokens(context)?, vec![metrics(store)]);
+    pub(crate) fn begin(
+        context: &Context,
+        listen: SocketAddr,
+        store: Arc<dyn Store>,
+        config: &Config,
+    ) -> Outcome<Self> {
+        let site =
+            Site::new(host_origin_guard(listen, &[], &[])?, tokens(context)?, vec![metrics(store, config)]);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));

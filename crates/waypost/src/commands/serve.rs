@@ -102,7 +102,7 @@ impl Serve {
         let mount = Mount { path: "/mcp", make: Box::new(make) };
         let store = Arc::clone(plans.store());
         let beside_tokens = tokens.path().map(Path::to_owned);
-        let site = Site::new(guard, tokens, vec![mount, metrics(store)]).with_api(api);
+        let site = Site::new(guard, tokens, vec![mount, metrics(store, &config)]).with_api(api);
         let site = if person.is_some() { site } else { site.without_people() };
         let code =
             person.map(|token| site.login_code(&token)).transpose().map_err(|error| failure(&error))?;

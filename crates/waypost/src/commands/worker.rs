@@ -112,7 +112,7 @@ impl Worker {
         let options = Options { authenticator: context.authenticator()?, ..options };
         let plans = context.plans_to_add_to()?;
         let _metrics = match self.metrics {
-            Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
+            Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()), &config)?),
             None => None,
         };
         let relay = webhooks::start(context, &folders, &config, &plans, plans.latest()?)?;

@@ -257,6 +257,32 @@ fn a_store_that_was_copied_to_another_folder_brings_no_approvals() {
 }
 
 #[test]
+fn trust_of_a_folder_does_not_revive_approvals_of_a_store_that_was_copied_there() {
+    let place = Place::new();
+    succeeds(&place.agent(&["import", "p.json"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "p"]));
+    let (from, to) = (place.workspace.work(), place.workspace.root.join("copy"));
+    fs::create_dir(&to).unwrap();
+    succeeds(&place.workspace.command("cp").args(["-r", ".waypost"]).arg(&to).output().unwrap());
+    // Times are compared to the second.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let there = |words: &[&str]| {
+        let mut command = place.command(words);
+        command.current_dir(&to).env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap()
+    };
+    succeeds(&there(&["trust"]));
+    let (out, err) = text(&there(&["worker", "--until-idle"]));
+    assert!(out.contains("it was given where this store was before"), "{out}{err}");
+    assert!(!to.join("ran").exists(), "it ran");
+    // Where it was given it counts, and there it is given anew.
+    succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(from.join("ran").exists());
+    succeeds(&there(&["approve", "p"]));
+    succeeds(&there(&["worker", "--until-idle"]));
+    assert!(to.join("ran").exists());
+}
+
+#[test]
 fn what_changed_since_ones_own_record_needs_a_person() {
     let place = Place::new();
     succeeds(&place.workspace.waypost(&["submit", "p.json"]));

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::mcp_jaato::Agent;
+use crate::run::{configure, text as text_of};
 use crate::transcript::Workspace;
 
 /// Files that hosts, editors, build tools or shells run or obey.
@@ -94,4 +95,31 @@ fn a_secret_of_the_workspaces_configuration_is_refused_whether_that_is_trusted_o
     check("trusted");
     fs::write(&config, format!("{executor}# a comment\n")).unwrap();
     check("changed");
+}
+
+#[test]
+fn a_file_that_a_tool_wrote_does_not_run_unattended() {
+    let workspace = Workspace::new();
+    configure(&workspace, "[executors.run]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n");
+    let mut native = Agent::with_toolset(&workspace, "native", "a");
+    let task = json!({ "id": "a", "description": "a", "work": { "executor": "run" } });
+    native.call("plan_create", json!({ "title": "Nightly", "tasks": [task] }));
+    for file in ["nightly-plan.json", ".waypost/files/nightly.json"] {
+        native.call("plan_export", json!({ "file": file, "format": "native" }));
+        // Under another id, so that it is not the agent's plan that is run.
+        let path = workspace.work().join(file);
+        let mut plan: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        plan["id"] = "nightly".into();
+        fs::write(&path, plan.to_string()).unwrap();
+        let run = workspace.waypost(&["run", file]);
+        let (out, err) = text_of(&run);
+        assert_eq!(run.status.code(), Some(1), "{file}: {out}{err}");
+        assert!(err.contains("needs approval before it runs"), "{file}: {err}");
+        assert!(!workspace.work().join("ran").exists(), "{file} ran");
+    }
+    // A person's copy is a person's file, and a person at a terminal decides about the other.
+    fs::copy(workspace.work().join("nightly-plan.json"), workspace.work().join("mine.json")).unwrap();
+    assert!(workspace.at_terminal(&["run", "nightly-plan.json", "--yes"]).status.code() != Some(0));
+    assert!(workspace.waypost(&["run", "mine.json"]).status.success());
+    assert!(workspace.work().join("ran").exists());
 }

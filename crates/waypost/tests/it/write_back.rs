@@ -202,6 +202,40 @@ fn a_watched_file_is_taken_in_whenever_it_is_saved() {
 }
 
 #[test]
+fn a_saved_file_opens_no_gate() {
+    let workspace = Workspace::new();
+    configure(
+        &workspace,
+        "[executors.ask]\nkind = \"human\"\n[executors.deploy]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n",
+    );
+    let plan = |gate: &str| {
+        let tasks = serde_json::json!([
+            { "id": "gate", "status": gate, "work": { "executor": "ask" } },
+            { "id": "deploy", "depends_on": ["gate"], "work": { "executor": "deploy" } },
+        ]);
+        serde_json::json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": tasks }).to_string()
+    };
+    put(&workspace, "p.json", &plan("pending"));
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.args(["run", "p.json", "--watch"]).env("WAYPOST_INJECTED_TERMINAL", "yes");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut err = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(out.any(|line| line.starts_with("waiting  plan p: gate is for a person")));
+    put(&workspace, "p.json.new", &plan("done"));
+    fs::rename(workspace.work().join("p.json.new"), workspace.work().join("p.json")).unwrap();
+    let said = err.find(|line| line.contains("p.json was not reloaded")).unwrap();
+    assert!(said.contains("needs a person at a terminal"), "{said}");
+    let (shown, _) = text(&workspace.waypost(&["show", "p", "--task", "gate", "--json"]));
+    assert!(shown.contains("\"status\":\"pending\"") || shown.contains("\"status\": \"pending\""), "{shown}");
+    assert!(workspace.at_terminal(&["answer", "p", "gate", "no"]).status.success());
+    assert!(out.any(|line| line.starts_with("skipped  deploy")));
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    child.wait().unwrap();
+    assert!(!workspace.work().join("ran").exists());
+}
+
+#[test]
 fn a_task_that_is_added_to_a_watched_file_of_another_format_runs_and_what_is_done_stays_done() {
     let workspace = Workspace::new();
     configure(&workspace, &format!("default_executor = \"run\"\n{COUNTING}"));

@@ -1,6 +1,7 @@
 //! The server, database, user and security of a connection, from the URL and the variables that libpq reads. Does not
 //! connect. Every text for users comes from here, without the password.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(super) struct Address {
     pub(super) roots: Option<PathBuf>,
     /// The URL without its password.
     pub(super) location: String,
+    /// Why the file of passwords could not be read.
+    pub(super) unread_pass_file: Option<String>,
 }
 
 /// Returns an environment variable that is set and not empty.
@@ -72,6 +75,7 @@ impl Address {
             }
         }
         let plain = if rest.is_empty() { start.to_owned() } else { format!("{start}?{}", rest.join("&")) };
+        let mut unread_pass_file = None;
         let mut config: Config = plain.parse().map_err(|error| wrong(reason(&error)))?;
         let mode = mode.or_else(|| variable("PGSSLMODE")).unwrap_or_else(|| "prefer".to_owned());
         let roots = roots.or_else(|| variable("PGSSLROOTCERT")).map(PathBuf::from);
@@ -93,11 +97,16 @@ impl Address {
         fill_in(&mut config, variable).map_err(wrong)?;
         if config.get_password().is_none() {
             let file = pass_file.map(PathBuf::from).or_else(|| pass_file_of(variable));
-            if let Some(password) = file.and_then(|file| password_in(&file, &config)) {
-                config.password(password);
+            match file.map_or(Ok(None), |file| password_in(&file, &config)) {
+                Ok(Some(password)) => {
+                    config.password(password);
+                }
+                Ok(None) => {}
+                Err(error) => unread_pass_file = Some(error),
             }
         }
-        Ok(Self { config, check, roots: roots.filter(|roots| roots.as_os_str() != "system"), location })
+        let roots = roots.filter(|roots| roots.as_os_str() != "system");
+        Ok(Self { config, check, roots, location, unread_pass_file })
     }
 
     /// Describes the server, for messages.
@@ -176,9 +185,17 @@ fn pass_file_of(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     named.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".pgpass")))
 }
 
-/// Returns the password for this server from a file in libpq's format: `host:port:database:user:password` per line.
-fn password_in(file: &Path, config: &Config) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
+/// Returns the password for this server from a file in libpq's format: `host:port:database:user:password` per line. The
+/// error names a file that exists and cannot be read.
+fn password_in(file: &Path, config: &Config) -> Result<Option<String>, String> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(password_of(&text, config)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{} could not be read: {error}", file.display())),
+    }
+}
+
+fn password_of(text: &str, config: &Config) -> Option<String> {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(host)) => host.clone(),
         Some(Host::Unix(_)) => "localhost".to_owned(),
@@ -317,6 +334,15 @@ mod tests {
         assert_eq!(password("postgres://ada@h/d:b"), "a:b\\c");
         assert_eq!(password("postgres://ada@other/x"), "no");
         assert_eq!(password("postgres://bob@h/d"), "last");
-        std::fs::remove_file(file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(
+            parse("postgres://bob@h/d", &[("PGPASSFILE", &passwords)]).unwrap().unread_pass_file,
+            None
+        );
+        // A folder cannot be read as a file, whoever tries.
+        let folder = std::env::temp_dir().display().to_string();
+        let unread =
+            parse("postgres://bob@h/d", &[("PGPASSFILE", &folder)]).unwrap().unread_pass_file.unwrap();
+        assert!(unread.starts_with(&format!("{folder} could not be read")), "{unread}");
     }
 }

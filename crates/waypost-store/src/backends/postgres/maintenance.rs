@@ -4,7 +4,7 @@
 use waypost_core::PlanId;
 
 use super::connection::{Answers, Call};
-use super::rows::{add_phase, number, text};
+use super::rows::{add_plans, number, text};
 use super::transaction::CLOCK;
 use crate::error::Result;
 use crate::rows::{Pruned, Totals};
@@ -86,10 +86,10 @@ pub(super) fn put_numbers(key: i64, entries: &[StoredVersion]) -> Vec<Call> {
 pub(super) fn ask_totals() -> Vec<Call> {
     vec![
         Call::new(
-            "SELECT phase, count(*), sum(total)::bigint, sum(ready)::bigint, sum(blocked)::bigint,
+            "SELECT phase, queue, count(*), sum(total)::bigint, sum(ready)::bigint, sum(blocked)::bigint,
                  sum(running)::bigint, sum(done)::bigint, sum(failed)::bigint, sum(skipped)::bigint,
-                 sum(cancelled)::bigint, min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
-             FROM waypost_plans WHERE purged_at IS NULL AND NOT archived GROUP BY phase",
+                 sum(cancelled)::bigint, min(CASE WHEN ready > 0 THEN updated_at END)
+             FROM waypost_plans WHERE purged_at IS NULL AND NOT archived GROUP BY phase, queue",
         ),
         Call::once(format!(
             "SELECT (SELECT count(*) FROM waypost_plans WHERE purged_at IS NULL AND archived),
@@ -103,7 +103,7 @@ pub(super) fn totals(answers: &Answers) -> Result<Totals> {
     let mut totals = Totals::default();
     let [phases, rest] = answers.as_slice() else { return Ok(totals) };
     for row in phases {
-        add_phase(&mut totals, row)?;
+        add_plans(&mut totals, row)?;
     }
     if let Some(row) = rest.first() {
         (totals.archived, totals.leases, totals.leases_overdue) =

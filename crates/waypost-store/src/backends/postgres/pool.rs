@@ -241,7 +241,9 @@ impl Pool {
                 let said = failure.describe();
                 let server = self.connector.address.server();
                 let way_out = if is_about_password(&failure) { WAY_OUT } else { "" };
-                Err(StoreError::Database(format!("{server}: {said}{way_out}")))
+                let unread = self.connector.address.unread_pass_file.as_ref().filter(|_| !way_out.is_empty());
+                let unread = unread.map(|unread| format!("; {unread}")).unwrap_or_default();
+                Err(StoreError::Database(format!("{server}: {said}{unread}{way_out}")))
             }
             Failure::Lost(text) if patience.is_over() || is_hopeless(&text) => Err(StoreError::Unreachable(
                 format!("{} does not answer: {text}", self.connector.address.server()),

@@ -6,7 +6,7 @@ use tokio_postgres::types::{FromSql, Type};
 use super::connection::Call;
 use crate::backends::columns::Columns;
 pub(super) use crate::backends::columns::{
-    add_phase, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id, pruned,
+    add_plans, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id, pruned,
     stored_version, subscription, task_id, wait,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery, Value};

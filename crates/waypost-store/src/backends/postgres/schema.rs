@@ -284,6 +284,10 @@ pub(super) fn bring_up_to_date(link: &mut Link) -> Result<u32, Failure> {
             Err(Failure::Refused { code, .. })
                 if tries < TRIES_MAX && matches!(code.as_str(), "23505" | "42P07" | "42710" | "XX000") => {}
             Err(Failure::Again(_) | Failure::Locked) if tries < TRIES_MAX => {}
+            Err(Failure::Refused { code, text }) if code == "42501" => {
+                let text = format!("{text}; only the owner of the tables can create and migrate them");
+                return Err(Failure::Refused { code, text });
+            }
             Err(failure) => return Err(failure),
         }
     }

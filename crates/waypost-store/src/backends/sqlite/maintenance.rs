@@ -56,10 +56,10 @@ pub(super) fn import_versions(connection: &Connection, entries: &[StoredVersion]
 pub(in crate::backends) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals> {
     let mut totals = Totals::default();
     let sql =
-        "SELECT phase, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
-            sum(skipped), sum(cancelled), min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
-         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase";
-    rows::query(connection, sql, [], |row| rows::add_phase(&mut totals, row))?;
+        "SELECT phase, queue, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
+            sum(skipped), sum(cancelled), min(CASE WHEN ready > 0 THEN updated_at END)
+         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase, queue";
+    rows::query(connection, sql, [], |row| rows::add_plans(&mut totals, row))?;
     let count = |sql: &str, params: &[i64]| {
         rows::value::<i64>(connection, sql, params_from_iter(params)).map(|count| count.unwrap_or(0) as u64)
     };

@@ -7,7 +7,7 @@ use waypost_core::{ExternalTaskRef, PlanId, TaskId, Timestamp};
 
 use crate::backends::columns::Columns;
 pub(super) use crate::backends::columns::{
-    LEASE, SUBSCRIPTION, add_phase, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id,
+    LEASE, SUBSCRIPTION, add_plans, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id,
     plan_state, pruned, stored_version, subscription, wait, worker,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery};

@@ -169,10 +169,12 @@ pub(super) fn heads_say_what_the_plans_say(place: &Place) {
 
 pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
     let plans = place.plans();
-    for name in ["a", "b", "c", "d"] {
+    for name in ["a", "b", "c", "d", "draft"] {
         create_small(&plans, name);
         write(&plans, name, add("second")).unwrap();
     }
+    let queue = PlanChanges { queue: Some("gpu".into()), ..PlanChanges::default() };
+    write(&plans, "b", waypost_core::Command::RevisePlan(Box::new(queue))).unwrap();
     write(&plans, "a", waypost_core::Command::Activate).unwrap();
     write(&plans, "b", waypost_core::Command::Activate).unwrap();
     let leased =
@@ -182,10 +184,22 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
     plans.purge(&plan("d"), &ada()).unwrap();
     let store = place.store();
     let totals = store.totals().unwrap();
-    let phases =
-        waypost_core::Phase::ALL.map(|phase| if phase == waypost_core::Phase::Active { 2 } else { 0 });
+    let phases = Phase::ALL.map(|phase| match phase {
+        Phase::Active => 2,
+        Phase::Draft => 1,
+        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => 0,
+    });
     assert_eq!((totals.plans, totals.archived), (phases, 1));
-    assert_eq!((totals.tasks.total, totals.tasks.ready, totals.tasks.running), (4, 3, 1));
+    let tasks = totals.tasks;
+    assert_eq!(
+        (tasks.total, tasks.ready, tasks.blocked, tasks.running),
+        (6, 3, 2, 1),
+        "a draft has nothing ready"
+    );
+    let queues: Vec<(&str, u64, u64)> =
+        totals.queues.iter().map(|(name, queue)| (name.as_str(), queue.ready, queue.in_progress)).collect();
+    assert_eq!(queues, [("", 2, 0), ("gpu", 1, 1)]);
+    assert_eq!(totals.queues["gpu"].ready_since, head(&store, "b").unwrap().updated_at);
     assert_eq!((totals.leases, totals.leases_overdue), (1, 0));
     assert_eq!(
         totals.ready_since,

@@ -14,20 +14,13 @@ use crate::place::Place;
 
 fn worker_at(name: &str, seen: Timestamp) -> Worker {
     Worker {
-        name: name.to_owned(),
-        host: "mill".to_owned(),
-        kind: WorkerKind::Worker,
-        queues: vec!["default".to_owned()],
-        plans: Vec::new(),
         executors: vec!["run".to_owned()],
         capacity: Some(4),
         version: "0.1.0".to_owned(),
         began: seen,
         seen,
         until: seen.plus_seconds(60),
-        draining: false,
-        definitions: None,
-        waits_for: Vec::new(),
+        ..Worker::new(name, "mill", WorkerKind::Worker, vec!["default".to_owned()])
     }
 }
 

@@ -1,11 +1,13 @@
 //! Turns a file or a plan name into an active plan in the store: checks the configuration, finds an existing plan, asks
 //! for approval. Runs nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use waypost_account::Terminal;
 use waypost_config::Config;
 use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind};
+use waypost_mcp::is_written_by_tool;
 use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
 use waypost_service::{EditOp, Guard, PersonAct, PersonVerb, ServiceError};
 use waypost_store::PlanStore;
@@ -111,7 +113,9 @@ impl RunRequest<'_> {
         let written = draft.draft().clone();
         let entered = service.submit(&context.caller()?, draft);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
-        let named = made || service.is_as_written(&id, &written)?;
+        // What an agent wrote through a tool does not become the caller's own plan by its name.
+        let is_tools = is_written_by_tool(&context.folders()?.own, Path::new(self.what));
+        let named = !is_tools && (made || service.is_as_written(&id, &written)?);
         Ok(SubmittedPlan { plans, id, made, named })
     }
 

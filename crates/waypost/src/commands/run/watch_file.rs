@@ -8,6 +8,7 @@ use std::time::Duration;
 use waypost_config::Config;
 use waypost_core::{Draft, PlanId};
 use waypost_formats::Dialect;
+use waypost_mcp::is_written_by_tool;
 use waypost_run::{Controller, RunObserver};
 use waypost_service::{Caller, FileDraft, Guard, Seen};
 use waypost_store::{PlanStore, watch_file};
@@ -130,7 +131,9 @@ impl FileWatcher {
         let said = said.and_then(|said| self.runnable(begin, said).ok());
         let service = context.service(plans);
         let file = FileDraft { draft, assigned_ids, dialect, said };
-        let (_, notes) = service.reload(&context.caller()?, id, file, Guard::NONE)?;
+        // Whoever can write the file is not the person at the terminal: a saved file opens no gate.
+        let by = context.caller()?.absent();
+        let (_, notes) = service.reload(&by, id, file, Guard::NONE)?;
         self.read = text.to_owned();
         for note in notes {
             context.out.note(note);
@@ -164,8 +167,8 @@ impl FileWatcher {
             plans.with_plan(id, |plan| plan.state().approval_required && plan.state().approval.is_none())?;
         if !needed || begin.answer.yes || !begin.can_ask(context)? {
             // The file has just been written into the plan.
-            let entered =
-                SubmittedPlan { plans: Arc::clone(plans), id: id.clone(), made: false, named: true };
+            let named = !is_written_by_tool(&context.folders()?.own, Path::new(&self.path));
+            let entered = SubmittedPlan { plans: Arc::clone(plans), id: id.clone(), made: false, named };
             if begin.activate(context, &self.config, &entered)? == Approval::Awaited {
                 context
                     .out
