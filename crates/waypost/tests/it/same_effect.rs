@@ -325,10 +325,12 @@ impl Act {
     /// Does it, and says how it was answered.
     fn perform(&self, bench: &Bench<'_>, front_end: FrontEnd, caller: Caller, plan: &str) -> Reply {
         let front_ends = bench.front_ends;
+        let seen = |found: &Value| found.as_str().unwrap().to_owned();
         let digest = match self.cli.contains(&SEEN) {
-            true => {
-                front_ends.cli(Person, &["preview", plan]).accepted()["digest"].as_str().unwrap().to_owned()
+            true if self.cli.contains(&"answer") => {
+                seen(&front_ends.cli(Person, &["answer", plan]).accepted()["waiting"][0]["digest"])
             }
+            true => seen(&front_ends.cli(Person, &["preview", plan]).accepted()["digest"]),
             false => String::new(),
         };
         match front_end {
