@@ -48,12 +48,12 @@ pub(crate) struct Context {
     pub(crate) program: Program,
     global: Global,
     /// Shared with the copies that services load the configuration with.
-    said: Arc<SaidOnce>,
+    said: Arc<NotesShown>,
 }
 
 /// What the caller knows already.
 #[derive(Default)]
-struct SaidOnce {
+struct NotesShown {
     /// That the workspace's configuration is not used.
     untrusted: AtomicBool,
     /// That what another user could have put above the workspace is not used.

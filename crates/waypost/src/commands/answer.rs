@@ -67,7 +67,7 @@ pub(crate) struct Answer {
 }
 
 /// What a task asks a person.
-struct Asked {
+struct OpenQuestion {
     /// Everything that the person reads before they answer, a line each.
     lines: Vec<String>,
     digest: String,
@@ -75,7 +75,7 @@ struct Asked {
     is_question: bool,
 }
 
-impl Asked {
+impl OpenQuestion {
     /// Returns what a task asks; `None` if it asks nothing.
     fn of(plan: &Plan, task: &Task, config: &Config) -> Option<Self> {
         let (spec, question) = (&task.spec, task.state.question());
@@ -127,8 +127,8 @@ impl Answer {
     fn answer(&self, context: &mut Context, found: &PlanHandle, task: &str, config: &Config) -> Outcome {
         let task = found.task(task)?;
         let by = context.caller()?;
-        let asked =
-            found.read(|plan| plan.task(task.as_str()).and_then(|task| Asked::of(plan, task, config)))?;
+        let asked = found
+            .read(|plan| plan.task(task.as_str()).and_then(|task| OpenQuestion::of(plan, task, config)))?;
         let asks = asked.as_ref().is_some_and(|asked| asked.is_question);
         let (mut answer, mut seen) = (self.answer.join(" "), self.seen.clone());
         // Whoever is not there to be asked is refused by the service.
@@ -156,7 +156,7 @@ impl Answer {
     }
 
     /// Shows what is asked, and returns the answer that the person gives, or confirms.
-    fn ask(&self, context: &Context, asked: &Asked, answer: String) -> Outcome<String> {
+    fn ask(&self, context: &Context, asked: &OpenQuestion, answer: String) -> Outcome<String> {
         if context.out.json {
             let hint = "add --seen DIGEST, as `waypost answer --json` lists it: with --json nobody is asked";
             let missing = Failure::failed("nobody was asked", hint);

@@ -195,14 +195,39 @@ fn a_folder_of_another_user_is_not_used_and_keeps_nobody_from_working_below() {
     assert!(mine.join(".waypost/waypost.db").exists());
     check(&at(&["list"]).output().unwrap(), 0, "");
     assert!(!text(&at(&["list"]).output().unwrap()).1.contains("is not used"), "one's own is nearer");
-    // One's own folder has to be one's own.
-    let mut list = at(&["--json", "list"]);
-    match fs::metadata(&mine).unwrap().uid() {
-        0 => chown(&mine, Some(NOBODY), None).unwrap(),
-        // Another user than the one whose folders these are.
-        _ => drop(list.env("WAYPOST_INJECTED_UID", "4242")),
+    // One's own folder has to be one's own, whatever is started there.
+    let is_root = fs::metadata(&mine).unwrap().uid() == 0;
+    if is_root {
+        chown(&mine, Some(NOBODY), None).unwrap();
     }
-    check(&list.output().unwrap(), 1, "\"code\":\"foreign_owner\"");
+    let as_stranger = |words: &[&str]| {
+        let mut command = at(&[&["--json"], words].concat());
+        if !is_root {
+            // Another user than the one whose folders these are.
+            command.env("WAYPOST_INJECTED_UID", "4242");
+        }
+        command
+    };
+    for words in [&["list"][..], &["run", "p.json"], &["worker", "--until-idle"], &["serve"]] {
+        check(&as_stranger(words).stdin(Stdio::null()).output().unwrap(), 1, "foreign_owner");
+    }
+    let mut mcp = as_stranger(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = mcp.stdin.take().unwrap();
+    let who = json!({ "name": "robin", "version": "1" });
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who });
+    let list = json!({ "name": "plan_list", "arguments": {} });
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": list }),
+    ] {
+        writeln!(input, "{message}").unwrap();
+    }
+    let mut lines = BufReader::new(mcp.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let answer = lines.find(|line| line.contains("\"id\":2")).unwrap();
+    assert!(answer.contains("and is not used"), "{answer}");
+    drop(input);
+    mcp.wait().unwrap();
 }
 
 #[test]

@@ -463,8 +463,8 @@ fn a_signature_that_has_expired_starts_nothing_new() {
     let kept = fs::read_to_string(&config).unwrap();
     fs::write(&config, kept.replace("[approval]", "[approval]\nvalid = \"1s\"")).unwrap();
     place.sign("home", "p");
-    let verify = || text(&place.command("home", &["verify", "p"]).output().unwrap());
-    while verify().0.contains("1 approval") && !verify().0.contains("ended on") {}
+    // The store's clock decides, which nobody sets.
+    while place.command("home", &["verify", "p"]).output().unwrap().status.success() {}
     let (ran, said) = place.work();
     assert_eq!(ran, [""; 0], "{said}");
     assert!(said.contains("the approval of plan p ended on "), "{said}");
@@ -719,7 +719,7 @@ fn whatever_is_written_into_postgresql_only_what_was_signed_runs() {
     let place = Place::with_store(database.url());
     place.sign("home", "p");
     place.sign("mallory", "q");
-    let tables = database.sql("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()");
+    let tables = database.sql("SELECT tablename FROM pg_tables WHERE tablename LIKE 'waypost%'");
     for table in &tables {
         database.sql(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}"));
     }
@@ -735,14 +735,14 @@ fn whatever_is_written_into_postgresql_only_what_was_signed_runs() {
         let _absent = fs::remove_file(place.workspace.work().join("ran"));
         let forgeries: Vec<String> = FORGED_WORDS
             .iter()
-            .map(|(from, to)| format!("UPDATE log SET events = replace(events, '{from}', '{to}')"))
+            .map(|(from, to)| format!("UPDATE waypost_log SET events = replace(events, '{from}', '{to}')"))
             .chain([
-                "DELETE FROM log WHERE version = 2".to_owned(),
-                "DELETE FROM snapshots".to_owned(),
-                "UPDATE log SET events = other.events FROM log other
+                "DELETE FROM waypost_log WHERE version = 2".to_owned(),
+                "DELETE FROM waypost_snapshots".to_owned(),
+                "UPDATE waypost_log log SET events = other.events FROM waypost_log other
                     WHERE other.version = log.version AND other.plan <> log.plan AND log.version = 1"
                     .to_owned(),
-                "UPDATE log SET events = other.events FROM log other
+                "UPDATE waypost_log log SET events = other.events FROM waypost_log other
                     WHERE other.version = log.version AND other.plan <> log.plan AND log.version = 2"
                     .to_owned(),
             ])
@@ -752,7 +752,7 @@ fn whatever_is_written_into_postgresql_only_what_was_signed_runs() {
             database.sql(sql);
         }
         if rng.below(4) > 0 {
-            database.sql("DELETE FROM snapshots");
+            database.sql("DELETE FROM waypost_snapshots");
         }
         let (ran, said) = place.work();
         assert!(
