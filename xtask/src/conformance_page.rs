@@ -1,5 +1,5 @@
-//! Checks `docs/conformance.md`: every test that it names exists, and every row of its tables names a test or says that
-//! there is none. Knows nothing about what a test shows.
+//! Checks the pages that name tests, `docs/conformance.md` and `docs/security.md`: every test that they name exists, and every
+//! row of their tables of tests names a test or says that there is none. Knows nothing about what a test shows.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use crate::exec::root;
 use crate::rust_source::{Crate, Kind, SourceFile, Token, crates, test_binaries, tokens};
 
-const PAGE: &str = "docs/conformance.md";
+/// The pages, and how many tests each names at least.
+const PAGES: [(&str, usize); 2] = [("docs/conformance.md", 200), ("docs/security.md", 60)];
 /// What the last cell of a row says if no test shows the sentence.
 const NO_TEST: &str = "no test yet";
 
@@ -120,8 +121,8 @@ fn begins(tokens: &[Token<'_>], texts: &[&str]) -> bool {
     tokens.len() >= texts.len() && tokens.iter().zip(texts).all(|(token, text)| token.is(text))
 }
 
-fn read_page() -> Result<String> {
-    std::fs::read_to_string(root().join(PAGE)).context(PAGE)
+fn read_page(page: &'static str) -> Result<String> {
+    std::fs::read_to_string(root().join(page)).context(page)
 }
 
 fn all_sources() -> Result<Vec<Crate>> {
@@ -134,13 +135,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_test_that_the_page_names_exists() {
-        let page = read_page().unwrap();
-        assert!(references(&page).count() > 200);
-        let found = violations(&page, &all_sources().unwrap());
-        let lines: Vec<String> =
-            found.iter().map(|one| format!("{PAGE}:{}: {}", one.line, one.text)).collect();
+    fn every_test_that_a_page_names_exists() {
+        let sources = all_sources().unwrap();
+        let mut lines: Vec<String> = Vec::new();
+        for (name, tests_min) in PAGES {
+            let page = read_page(name).unwrap();
+            assert!(references(&page).count() >= tests_min, "{name}");
+            let found = violations(&page, &sources);
+            lines.extend(found.iter().map(|one| format!("{name}:{}: {}", one.line, one.text)));
+        }
         assert!(lines.is_empty(), "{}", lines.join("\n"));
+    }
+
+    /// Every script that a page names as a test of the dashboard exists.
+    #[test]
+    fn every_script_that_a_page_names_exists() {
+        for (name, _) in PAGES {
+            let page = read_page(name).unwrap();
+            let spans = page.split('`').skip(1).step_by(2);
+            for script in spans.filter(|span| span.ends_with(".mjs")) {
+                assert!(root().join(script).is_file(), "{name}: {script}");
+            }
+        }
     }
 
     fn sample(name: &str, files: &[(&str, &str)]) -> Crate {

@@ -29,7 +29,7 @@ pub use allowed_signers::{
 pub use evidence::{ANCESTORS_MAX, CallerError, Evidence, Process};
 pub use links::LinkRecords;
 pub use message::{Act, MESSAGE_BYTES_MAX, Message, MessageTooLong, Scope, Signer};
-pub use ownership::{ForeignOwner, WorkspaceNames, find_root, user_name};
+pub use ownership::{ForeignOwner, FoundRoot, WorkspaceNames, find_root, user_name};
 pub use revoked::{REVOKED_MAX, RevokedApprovals};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};

@@ -46,6 +46,14 @@ pub struct WorkspaceNames<'a> {
     pub folders: &'a [(&'a str, usize)],
 }
 
+/// The root of a workspace.
+pub struct FoundRoot {
+    pub path: PathBuf,
+    /// What would have been the root, had another user not been able to put it there. Any user can put something into a folder
+    /// that all can write, so that it must not keep others from working below.
+    pub passed_over: Option<ForeignOwner>,
+}
+
 /// Returns the root of the workspace that a folder belongs to. `root_among` gets the folder and those above it, up to the
 /// first that belongs neither to the account nor to root, or that others can write. If it finds no root there, the folder
 /// itself is the root.
@@ -54,7 +62,7 @@ pub fn find_root(
     from: &Path,
     names: &WorkspaceNames<'_>,
     root_among: impl FnOnce(&[&Path]) -> Option<PathBuf>,
-) -> Result<PathBuf, ForeignOwner> {
+) -> Result<FoundRoot, ForeignOwner> {
     let is_passable = |folder: &&Path| {
         let metadata = fs::metadata(folder);
         metadata.is_ok_and(|found| account.trusts(found.uid()) && !account.others_write(&found))
@@ -62,19 +70,19 @@ pub fn find_root(
     let above = from.ancestors().skip(1).take_while(|_| is_passable(&from)).take_while(is_passable);
     let folders: Vec<&Path> = std::iter::once(from).chain(above).collect();
     if let Some(root) = root_among(&folders) {
-        return check_root(account, &root, names).map(|()| root);
+        return check_root(account, &root, names).map(|()| FoundRoot { path: root, passed_over: None });
     }
-    if let Some(edge) = from.ancestors().nth(folders.len()).filter(|_| is_passable(&from)) {
+    let edge = from.ancestors().nth(folders.len()).filter(|_| is_passable(&from));
+    let passed_over = edge.and_then(|edge| {
         let path = edge.join(names.own);
-        if let Ok(metadata) = fs::symlink_metadata(&path) {
-            let why = match account.trusts(metadata.uid()) {
-                true => format!("is in {}, which others can write,", edge.display()),
-                false => belongs_to(metadata.uid()),
-            };
-            return Err(ForeignOwner { path, why });
-        }
-    }
-    check_root(account, from, names).map(|()| from.to_owned())
+        let metadata = fs::symlink_metadata(&path).ok()?;
+        let why = match account.trusts(metadata.uid()) {
+            true => format!("is in {}, which others can write,", edge.display()),
+            false => belongs_to(metadata.uid()),
+        };
+        Some(ForeignOwner { path, why })
+    });
+    check_root(account, from, names).map(|()| FoundRoot { path: from.to_owned(), passed_over })
 }
 
 /// Checks that a workspace's root and what is used in it belong to the account.

@@ -4,12 +4,12 @@
 use waypost_account::Terminal;
 use waypost_core::ActorKind;
 use waypost_service::{
-    Caller, Hint, PersonAct, PersonVerb, Presence, Preview, PreviewGroup, ServiceError, short_digest,
+    Caller, Hint, PersonAct, PersonVerb, Presence, Preview, PreviewGroup, Service, ServiceError, names_digest,
 };
 use waypost_text::{count, reveal};
 
 use crate::context::Context;
-use crate::error::{Exit, Failure, Outcome, hint_text};
+use crate::error::{Failure, Outcome, hint_text};
 
 /// Lines of the terminal that the question needs below the preview.
 const QUESTION_ROWS: usize = 4;
@@ -68,7 +68,7 @@ fn add_group(group: &PreviewGroup, lines: &mut Vec<String>) {
 }
 
 /// Adds named texts. Further lines of a text are deeper than its name, so that they cannot look like another.
-fn add_texts(indent: usize, texts: &[(&'static str, String)], lines: &mut Vec<String>) {
+pub fn add_texts(indent: usize, texts: &[(&'static str, String)], lines: &mut Vec<String>) {
     for (name, text) in texts {
         let mut parts = text.lines();
         lines.push(format!("{:indent$}{name}: {}", "", reveal(parts.next().unwrap_or_default())));
@@ -98,7 +98,13 @@ pub fn terminal(what: &str, run: String) -> Outcome<Terminal> {
 }
 
 /// Returns the caller with the proof that they are at a terminal and have seen this preview.
-pub fn confirm(context: &Context, preview: &Preview, answer: Answer<'_>, question: &str) -> Outcome<Caller> {
+pub fn confirm(
+    context: &Context,
+    service: &Service,
+    preview: &Preview,
+    answer: Answer<'_>,
+    question: &str,
+) -> Outcome<Caller> {
     let plan = &preview.plan;
     let act = PersonAct::on_plan(PersonVerb::Approve, plan);
     let caller = person(context, act.clone())?;
@@ -113,8 +119,8 @@ pub fn confirm(context: &Context, preview: &Preview, answer: Answer<'_>, questio
             let missing = Failure::failed("say what you have seen: --seen DIGEST", hint);
             return Err(Failure { code: "seen_missing".to_owned(), ..missing });
         }
-        (_, Some(seen)) if !is_digest(seen, preview) => {
-            return Err(not_seen(preview));
+        (_, Some(seen)) if !names_digest(seen, &preview.digest) => {
+            return Err(service.not_as_seen(preview, seen).into());
         }
         (true, Some(_)) => {}
         (false, _) if context.out.json => {
@@ -130,31 +136,16 @@ pub fn confirm(context: &Context, preview: &Preview, answer: Answer<'_>, questio
 }
 
 /// Checks that a person without a terminal, who signs instead, names what they have seen.
-pub fn confirm_seen(preview: &Preview, answer: Answer<'_>) -> Outcome {
+pub fn confirm_seen(service: &Service, preview: &Preview, answer: Answer<'_>) -> Outcome {
     match (answer.yes, answer.seen) {
-        (true, Some(seen)) if is_digest(seen, preview) => Ok(()),
-        (true, Some(_)) => Err(not_seen(preview)),
+        (true, Some(seen)) if names_digest(seen, &preview.digest) => Ok(()),
+        (true, Some(seen)) => Err(service.not_as_seen(preview, seen).into()),
         (_, None) | (false, Some(_)) => {
             let hint = format!("`waypost preview {}` prints it; add --yes --seen DIGEST", preview.plan);
             let missing = Failure::failed("without a terminal, say what you have seen: --seen DIGEST", hint);
             Err(Failure { code: "seen_missing".to_owned(), ..missing })
         }
     }
-}
-
-fn not_seen(preview: &Preview) -> Failure {
-    let plan = &preview.plan;
-    let message = format!(
-        "plan {plan} changed while you were reading: its digest is now {}",
-        short_digest(&preview.digest)
-    );
-    let hint = format!("look at it again with `waypost preview {plan}`, then decide");
-    Failure { code: "changed_since_seen".to_owned(), ..Failure::new(Exit::Conflict, message, hint) }
-}
-
-/// Whether a digest, whole or in its short form, is that of a preview.
-fn is_digest(seen: &str, preview: &Preview) -> bool {
-    seen == preview.digest || seen == short_digest(&preview.digest)
 }
 
 /// Shows a preview, and returns what a person types who has read it: `yes`, or characters printed after its end if it

@@ -47,9 +47,17 @@ pub struct Context {
     pub out: Output,
     pub program: Program,
     global: Global,
-    /// Whether the caller knows that the workspace's configuration is not used. Shared with the copies that services load
-    /// it with.
-    said: Arc<AtomicBool>,
+    /// Shared with the copies that services load the configuration with.
+    said: Arc<NotesShown>,
+}
+
+/// What the caller knows already.
+#[derive(Default)]
+struct NotesShown {
+    /// That the workspace's configuration is not used.
+    untrusted: AtomicBool,
+    /// That what another user could have put above the workspace is not used.
+    passed_over: AtomicBool,
 }
 
 /// A resolved plan and its store.
@@ -89,7 +97,8 @@ impl Context {
     /// A copy for a thread beside a command, which says nothing of its own.
     pub fn for_background(&self) -> Self {
         let copy = self.for_server();
-        copy.said.store(true, Ordering::Relaxed);
+        copy.said.untrusted.store(true, Ordering::Relaxed);
+        copy.said.passed_over.store(true, Ordering::Relaxed);
         copy
     }
 
@@ -146,7 +155,13 @@ impl Context {
     /// The location of the store that is used in this folder.
     pub fn store_location_of(&self, from: &Path) -> Outcome<StoreLocation> {
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
-        let place = store_location::find(self.global.store.as_deref(), self.global.global, from)?;
+        let (place, passed_over) =
+            store_location::find(self.global.store.as_deref(), self.global.global, from)?;
+        if let Some(passed_over) =
+            passed_over.filter(|_| !self.said.passed_over.swap(true, Ordering::Relaxed))
+        {
+            self.out.say(format!("note: {passed_over}"));
+        }
         if said || self.global.global {
             return Ok(place);
         }
@@ -321,7 +336,7 @@ impl Context {
     /// Says once that the workspace's configuration is not used.
     pub fn note_untrusted(&self, config: &Config) {
         if let Some(not_trusted) =
-            config.not_trusted.as_ref().filter(|_| !self.said.swap(true, Ordering::Relaxed))
+            config.not_trusted.as_ref().filter(|_| !self.said.untrusted.swap(true, Ordering::Relaxed))
         {
             self.out.say(format!("note: {not_trusted} ({})", not_trusted.hint()));
         }
@@ -329,7 +344,7 @@ impl Context {
 
     /// Returns the failure of a command that would run what nobody has trusted. Nothing else says it then.
     pub fn untrusted(&self, not_trusted: &NotTrusted) -> Outcome<Failure> {
-        self.said.store(true, Ordering::Relaxed);
+        self.said.untrusted.store(true, Ordering::Relaxed);
         Ok(load_config::untrusted(not_trusted, self.actor()?.kind))
     }
 

@@ -321,6 +321,7 @@ impl From<ServiceError> for Failure {
                 failure.details.extend(changes.iter().map(|line| format!("  {}", reveal(line))));
                 failure
             }
+            ServiceError::QuestionChanged { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }
             | ServiceError::DoubtfulDone { .. }
@@ -332,6 +333,7 @@ impl From<ServiceError> for Failure {
             | ServiceError::NeedsStrongerProof { .. }
             | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
+            | ServiceError::QuestionNotNamed { .. }
             | ServiceError::UnresolvedExecutor { .. } => Self::failed(error.to_string(), hint),
         };
         Self { code, facts: Box::new(error.facts()), ..failure }
@@ -396,6 +398,10 @@ pub fn hint_text(hint: &Hint) -> String {
             "if it was not done, use `waypost fail`; if it is done, add --sure".to_owned()
         }
         Hint::PreviewAgain(plan) => format!("look at it again with `waypost preview {plan}`, then decide"),
+        Hint::ReadQuestion(act) => {
+            let (plan, task) = (&act.plan, act.task.as_deref().unwrap_or_default());
+            format!("`waypost answer {plan} {task}` shows it and asks; or add --seen DIGEST, as `waypost answer {plan} --json` prints it")
+        }
         Hint::AskPerson(act) => format!("ask a person to run `{}`", command(act)),
         Hint::ProvePresence(act) => {
             let sign = match act.verb {

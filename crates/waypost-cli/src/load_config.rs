@@ -33,7 +33,10 @@ impl Folders {
     pub fn of(place: StoreLocation, here: &Path) -> Self {
         let (roots, foreign) = match store_location::roots(here) {
             Ok(roots) => (roots, None),
-            Err(foreign) => (Roots { workspace: here.to_owned(), main: here.to_owned() }, Some(foreign)),
+            Err(foreign) => {
+                let (workspace, main) = (here.to_owned(), here.to_owned());
+                (Roots { workspace, main, passed_over: None }, Some(foreign))
+            }
         };
         let own = place.folder.unwrap_or_else(|| roots.main.join(FOLDER));
         let committed = roots.workspace.join(FOLDER);

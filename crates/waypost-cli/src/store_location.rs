@@ -115,14 +115,15 @@ impl StoreLocation {
     }
 }
 
-/// The named store (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
-pub fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocation> {
+/// The named store (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace, with what another
+/// user could have put above it, which is not used.
+pub fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<(StoreLocation, Option<ForeignOwner>)> {
     // A variable that is empty counts as not set; an empty option is a script's mistake.
     if said == Some("") && std::env::var_os("WAYPOST_STORE").is_none() {
         return Err(Failure::usage("--store is empty", "name a store, or leave the option out"));
     }
     if let Some(said) = said.filter(|said| !said.is_empty()) {
-        return Ok(StoreLocation { location: said.to_owned(), folder: None });
+        return Ok((StoreLocation { location: said.to_owned(), folder: None }, None));
     }
     if global {
         let base = std::env::var_os("XDG_DATA_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -135,10 +136,10 @@ pub fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocat
             )
         })?;
         let location = format!("sqlite:{}", base.join("waypost").join(DATABASE).display());
-        return Ok(StoreLocation { location, folder: None });
+        return Ok((StoreLocation { location, folder: None }, None));
     }
     let roots = roots(from).map_err(|foreign| foreign_owner(&foreign))?;
-    Ok(StoreLocation::in_folder(roots.main.join(FOLDER)))
+    Ok((StoreLocation::in_folder(roots.main.join(FOLDER)), roots.passed_over))
 }
 
 /// The roots of a workspace, which differ in a linked worktree.
@@ -147,17 +148,19 @@ pub struct Roots {
     pub workspace: PathBuf,
     /// The main checkout, which has the configuration and the store.
     pub main: PathBuf,
+    /// What another user could have put above, and is not used.
+    pub passed_over: Option<ForeignOwner>,
 }
 
 /// Finds the roots of the workspace that this folder belongs to. What other users own or can replace does not count.
 pub fn roots(from: &Path) -> Result<Roots, ForeignOwner> {
     let mut workspace = from.to_owned();
-    let main = find_root(account(), from, &NAMES, |folders| {
+    let found = find_root(account(), from, &NAMES, |folders| {
         let found = roots_among(folders)?;
         workspace = found.workspace;
         Some(found.main)
     })?;
-    Ok(Roots { workspace, main })
+    Ok(Roots { workspace, main: found.path, passed_over: found.passed_over })
 }
 
 pub fn foreign_owner(foreign: &ForeignOwner) -> Failure {
@@ -171,11 +174,11 @@ fn roots_among(folders: &[&Path]) -> Option<Roots> {
     if let Some(tree) = repository
         && let Some(main) = main_checkout(tree)
     {
-        return Some(Roots { workspace: (*tree).to_owned(), main });
+        return Some(Roots { workspace: (*tree).to_owned(), main, passed_over: None });
     }
     let is_root = |folder: &&&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
     let root = folders.iter().find(is_root)?;
-    Some(Roots { workspace: (*root).to_owned(), main: (*root).to_owned() })
+    Some(Roots { workspace: (*root).to_owned(), main: (*root).to_owned(), passed_over: None })
 }
 
 /// The root of the checkout that a linked worktree belongs to; `None` for a main checkout, and for a submodule, which is a

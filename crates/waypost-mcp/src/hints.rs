@@ -84,6 +84,8 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         | ServiceError::NeedsStrongerProof { .. }
         | ServiceError::NotAttested(_)
         | ServiceError::SeenMissing { .. }
+        | ServiceError::QuestionChanged { .. }
+        | ServiceError::QuestionNotNamed { .. }
         | ServiceError::UnresolvedExecutor { .. } => return ask_person(error.hint()),
         ServiceError::Configuration { hint, .. } => hint,
         ServiceError::Store(error) => about_store(error),
@@ -94,7 +96,7 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
 /// Returns what to ask a person for.
 pub(crate) fn ask_person(hint: Hint) -> String {
     match hint {
-        Hint::AskPerson(act) | Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
+        Hint::AskPerson(act) | Hint::ProvePresence(act) | Hint::UseOwnName(act) | Hint::ReadQuestion(act) => {
             format!("ask a person to {act}")
         }
         Hint::Sign { act, .. } => format!("ask a person to {act} with a signature"),

@@ -197,6 +197,8 @@ impl From<ServiceError> for ToolError {
             | ServiceError::NeedsStrongerProof { .. }
             | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
+            | ServiceError::QuestionChanged { .. }
+            | ServiceError::QuestionNotNamed { .. }
             | ServiceError::UnresolvedExecutor { .. }
             | ServiceError::Configuration { .. }
             | ServiceError::Store(_) => {

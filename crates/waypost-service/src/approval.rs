@@ -1,5 +1,7 @@
 //! Approval: what a person sees, the decision, and the check of a worker before it starts anything.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use waypost_config::{ApprovalPolicy, ApprovalSettings, Definitions};
 use waypost_core::{
@@ -15,7 +17,6 @@ use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence, ProvedAct};
 use crate::error::{ServiceError, proof_text};
 use crate::hint::{Hint, PersonAct, PersonVerb};
-use crate::last_approval::LastApproval;
 use crate::preview::{
     Preview, Seen, approved_work, kept_definitions, plan_preview, preview_digest, resolved, short_digest,
     since_approval,
@@ -58,8 +59,18 @@ impl Service {
     /// Returns everything that machines would do for a plan. The definitions are those of the workers of its queue, or
     /// of the local configuration if no worker has published any. Where both agree, the local ones are named.
     pub fn preview(&self, plan: &PlanId) -> Result<Preview, ServiceError> {
+        self.preview_as(plan, |plan| Cow::Borrowed(plan))
+    }
+
+    /// Returns the same for the plan as it would be after a change.
+    pub(crate) fn preview_as(
+        &self,
+        plan: &PlanId,
+        change: impl Fn(&Plan) -> Cow<'_, Plan>,
+    ) -> Result<Preview, ServiceError> {
         let sources = self.definitions_for(plan)?;
         let preview = self.view(plan, |plan, _| {
+            let plan = &*change(plan);
             let digests: Vec<String> =
                 sources.iter().map(|(_, definitions)| preview_digest(definitions, plan).0).collect();
             let workers = || sources.iter().zip(&digests).filter(|((worker, _), _)| worker.is_some());
@@ -77,15 +88,21 @@ impl Service {
         if !gates.is_empty() {
             preview.about.push(("waits for people in other plans", gates.join("; ")));
         }
-        let is_other =
-            |last: &LastApproval| last.work.as_ref().is_none_or(|work| work.digest != preview.digest);
-        if let Some(last) = self.last_approval(plan)?.filter(is_other) {
-            let changes = self.changes_since(plan, last.version);
-            preview.since_approval = since_approval(last.work.as_deref(), &preview.definitions);
-            // The lines about tasks and texts say more.
-            preview.since_approval.retain(|line| changes.is_empty() || !line.starts_with("plan: "));
-            preview.changes = Some((last.version, changes));
+        if let Some(last) = self.last_approval(plan)? {
+            if last.work.as_ref().is_none_or(|work| work.digest != preview.digest) {
+                let changes = self.changes_since(plan, last.version);
+                preview.since_approval = since_approval(last.work.as_deref(), &preview.definitions);
+                // The lines about tasks and texts say more.
+                preview.since_approval.retain(|line| changes.is_empty() || !line.starts_with("plan: "));
+                preview.changes = Some((last.version, changes));
+            }
+            let gates = self.gates_since(plan, last.version)?;
+            if !gates.is_empty() {
+                preview.since_approval.extend(gates);
+                preview.changes.get_or_insert((last.version, Vec::new()));
+            }
         }
+        self.shown().add(&preview);
         Ok(preview)
     }
 
@@ -229,7 +246,8 @@ impl Service {
         new: NewApproval<'_>,
         guard: Guard,
     ) -> WriteResult {
-        self.approve_seen(by, plan, new, guard).map_err(|error| self.with_changes(error))
+        let seen = new.seen.as_ref().map(|seen| seen.digest.clone()).unwrap_or_default();
+        self.approve_seen(by, plan, new, guard).map_err(|error| self.with_changes(error, &seen))
     }
 
     fn approve_seen(&self, by: &Caller, plan: &PlanId, new: NewApproval<'_>, guard: Guard) -> WriteResult {
@@ -241,6 +259,7 @@ impl Service {
             // A signature takes the place of the terminal, for a person.
             Some(_) => by.may_sign(&act)?,
         };
+        self.read(plan, |plan| by.may_approve_rejected(plan))??;
         let Some(seen) = seen else { return Err(ServiceError::SeenMissing { plan: plan.clone() }) };
         if signing.is_none() && presence.proof < settings.proof {
             let (needed, given) = (settings.proof, presence.proof);

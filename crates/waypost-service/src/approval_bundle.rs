@@ -5,14 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_config::{ApprovalSettings, Definitions};
 use waypost_core::{
-    Approval, ApprovedWork, Attestation, Command, Phase, Plan, PlanId, Proof, Task, TaskId, Timestamp,
+    Approval, ApprovedWork, Attestation, Command, Plan, PlanId, Proof, Task, TaskId, Timestamp,
 };
 use waypost_formats::{Dialect, Form, read, write};
 
 use crate::authenticity::{Approved, AttestError, Authenticator};
 use crate::caller::{Caller, ProvedAct};
 use crate::error::ServiceError;
-use crate::hint::{PersonAct, PersonVerb};
 use crate::preview::{definitions_kept, kept_definitions, preview_digest};
 use crate::service::{Guard, Service, WriteResult};
 
@@ -147,15 +146,7 @@ impl Service {
         let (definitions, approval) = (Definitions::of(&config), bundle.approval.clone());
         let caller = by.clone();
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
-            // A signature may be older than the rejection. Who is present has seen it.
-            let is_rejected = !plan.state().phase.is_finished()
-                && plan.state().phase != Phase::Paused
-                && plan.state().stopped_by.is_some();
-            if is_rejected && !caller.is_present() {
-                let (verb, what) = ("approve what a person rejected", "approving what a person rejected");
-                let act = PersonAct::on_plan(PersonVerb::Approve, plan.id());
-                caller.proved(&ProvedAct { verb, what, act })?;
-            }
+            caller.may_approve_rejected(plan)?;
             let (digest, definitions) = preview_digest(&definitions, plan);
             let work = approval.work.clone().filter(|work| work.digest == digest);
             let Some(mut work) = work else { return Err(AttestError::OtherWork.into()) };

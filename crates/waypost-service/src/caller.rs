@@ -1,8 +1,8 @@
 //! The caller of an operation: the actor whose rights count, and the name under which it holds tasks.
 
-use waypost_core::{Actor, ActorKind, GateRecord, Plan, PlanId, Proof, Refusal, Status, Task, TaskId};
+use waypost_core::{Actor, ActorKind, GateRecord, Phase, Plan, PlanId, Proof, Refusal, Status, Task, TaskId};
 
-use crate::error::ServiceError;
+use crate::error::{APPROVING_REJECTED, ServiceError};
 use crate::hint::{PersonAct, PersonVerb};
 
 /// The caller of an operation.
@@ -56,6 +56,11 @@ impl ProvedAct {
         let act = PersonAct::on_plan(PersonVerb::Approve, plan);
         Self { verb: "approve a plan", what: "approving", act }
     }
+
+    /// The approval of a plan that a person rejected as it is.
+    pub(crate) fn approval_of_rejected(plan: &PlanId) -> Self {
+        Self { what: APPROVING_REJECTED, ..Self::approval(plan) }
+    }
 }
 
 /// How it is known that a person acts.
@@ -104,7 +109,7 @@ impl Caller {
     }
 
     /// Whether it is proved that a person acts.
-    pub(crate) fn is_present(&self) -> bool {
+    pub fn is_present(&self) -> bool {
         self.presence.as_ref().is_some_and(|presence| presence.proof > Proof::Account)
     }
 
@@ -127,6 +132,18 @@ impl Caller {
             Some(presence) if self.actor.kind == ActorKind::Person => Ok(presence.clone()),
             Some(_) | None => self.proved(act),
         }
+    }
+
+    /// What a person rejected, and nobody has changed since, only a person who is present approves: a signature shows a key, and
+    /// may be older than the rejection.
+    pub(crate) fn may_approve_rejected(&self, plan: &Plan) -> Result<(), ServiceError> {
+        let state = plan.state();
+        let is_rejected =
+            !state.phase.is_finished() && state.phase != Phase::Paused && state.stopped_by.is_some();
+        if is_rejected {
+            self.proved(&ProvedAct::approval_of_rejected(plan.id()))?;
+        }
+        Ok(())
     }
 
     /// One session of an agent. It does not hold the tasks of the agent's other sessions.

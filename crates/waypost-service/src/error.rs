@@ -5,9 +5,15 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Actor, Phase, PlanId, Problem, Proof, Refusal, TaskId, Timestamp};
 use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
+use waypost_text::excerpt;
 
 use crate::authenticity::AttestError;
 use crate::hint::{Hint, PersonAct, PersonVerb};
+
+/// What a signature alone does not do, as a gerund.
+pub(crate) const APPROVING_REJECTED: &str = "approving what a person rejected";
+/// Maximum width of a question in a message, in columns.
+const QUESTION_COLUMNS_MAX: usize = 200;
 
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
@@ -91,7 +97,7 @@ pub enum ServiceError {
         phrase: &'static str,
     },
     /// The plan, or what its executors stand for, changed while a person was deciding.
-    #[error("plan {plan} changed while you were reading: {}", change_text(*seen, *current))]
+    #[error("plan {plan} changed while you were reading: {}", change_text(*seen, *current, changes))]
     ChangedSinceSeen {
         /// The id of the plan.
         plan: PlanId,
@@ -99,7 +105,7 @@ pub enum ServiceError {
         seen: u64,
         /// The newest version.
         current: u64,
-        /// What authors changed in between, a line each.
+        /// What changed in between, a line each.
         changes: Vec<String>,
     },
     /// An approval does not name what the person has seen.
@@ -107,6 +113,30 @@ pub enum ServiceError {
     SeenMissing {
         /// The id of the plan.
         plan: PlanId,
+    },
+    /// A task asks something else than the person has read who answers.
+    #[error("task {task} asks something else than you have read: {:?}", excerpt(text, QUESTION_COLUMNS_MAX))]
+    #[strum(serialize = "changed_since_seen")]
+    QuestionChanged {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The id of the task.
+        task: TaskId,
+        /// What it asks now.
+        text: String,
+        /// The possible answers; empty means any text.
+        choices: Vec<String>,
+        /// The digest of what it asks now.
+        digest: String,
+    },
+    /// An answer does not name the question.
+    #[error("an answer names the question that was read")]
+    #[strum(serialize = "seen_missing")]
+    QuestionNotNamed {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The id of the task.
+        task: TaskId,
     },
     /// The plan has not been approved, so that nothing in it starts.
     #[error("{refusal}")]
@@ -245,11 +275,12 @@ fn until_text(until: Option<Timestamp>) -> String {
     until.map(words).unwrap_or_default()
 }
 
-fn change_text(seen: u64, current: u64) -> String {
-    if seen == current {
-        return "its executors are not those that you have seen".to_owned();
+fn change_text(seen: u64, current: u64, changes: &[String]) -> String {
+    match changes {
+        _ if seen != current => format!("version {seen} is now {current}"),
+        [] => "what would run is not what you have seen".to_owned(),
+        changes => changes.join("; "),
     }
-    format!("version {seen} is now {current}")
 }
 
 /// Names the proof that is asked for.
@@ -324,6 +355,10 @@ impl ServiceError {
             Self::ChangedSinceSeen { seen, current, changes, .. } => {
                 json!({ "seen": seen, "current": current, "changes": changes })
             }
+            Self::QuestionChanged { task, text, choices, digest, .. } => {
+                json!({ "task": task, "question": text, "choices": choices, "digest": digest })
+            }
+            Self::QuestionNotNamed { task, .. } => json!({ "task": task }),
             Self::UnresolvedExecutor { names, .. } => json!({ "names": names }),
             Self::NeedsStrongerProof { needed, .. } => json!({ "needed": needed }),
             Self::NeedsTerminal { what, .. } => json!({ "what": what }),
@@ -375,6 +410,8 @@ impl ServiceError {
             Self::DoubtfulDone { .. } => Hint::FailOrBeSure,
             Self::NotForWorkers { .. } => Hint::Text("an agent or a person does this".to_owned()),
             Self::NeedsPerson { act, .. } => Hint::AskPerson(act.clone()),
+            // A signature is no way out there.
+            Self::NeedsTerminal { what, act } if *what == APPROVING_REJECTED => Hint::AskPerson(act.clone()),
             Self::NeedsTerminal { act, .. } => Hint::ProvePresence(act.clone()),
             Self::NotThatActor { act, .. } => Hint::UseOwnName(act.clone()),
             Self::NeedsStrongerProof { act, needed, .. } => match needed {
@@ -387,6 +424,9 @@ impl ServiceError {
             Self::NotAttested(error) => error.hint(),
             Self::ChangedSinceSeen { plan, .. } | Self::SeenMissing { plan } => {
                 Hint::PreviewAgain(plan.clone())
+            }
+            Self::QuestionChanged { plan, task, .. } | Self::QuestionNotNamed { plan, task } => {
+                Hint::ReadQuestion(PersonAct::on_task(PersonVerb::Answer, plan, task))
             }
             Self::UnresolvedExecutor { .. } => {
                 Hint::Text("define them, or start a worker that does, and look again".to_owned())

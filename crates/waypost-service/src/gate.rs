@@ -792,7 +792,7 @@ fn with_changed_waits(plan: &Plan, after: &Plan) -> Vec<TaskId> {
 }
 
 /// Returns the tasks of other plans that tasks of this one wait for.
-fn external(plan: &Plan) -> Vec<ExternalTaskRef> {
+pub(crate) fn external(plan: &Plan) -> Vec<ExternalTaskRef> {
     let tasks = plan.tasks().map(|(task, _)| task);
     tasks.flat_map(|task| task.spec.depends_on.iter().filter_map(Dependency::external)).cloned().collect()
 }

@@ -13,7 +13,7 @@ use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
 use crate::error::ServiceError;
 use crate::gate::{
-    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, gates_of, is_gate, is_human, is_valid,
+    Act, Gatekeeper, OtherPlanFacts, OtherPlans, acted_on, external, gates_of, is_gate, is_human, is_valid,
     may_be_gate, unproved_gates,
 };
 use crate::hint::{PersonAct, PersonVerb};
@@ -140,7 +140,8 @@ impl Service {
         task: &TaskId,
         done_in: &PlanId,
     ) -> Result<bool, ServiceError> {
-        let Some(sequence) = self.approved_at_sequence(plan)? else { return Ok(true) };
+        let Some(approval) = &plan.state().approval else { return Ok(true) };
+        let Some(sequence) = self.approved_at(plan.id(), approval.version)? else { return Ok(true) };
         let config = self.config()?;
         let (mut had_check, mut had_work) = (false, false);
         for source in sources {
@@ -164,16 +165,6 @@ impl Service {
         }
     }
 
-    /// Returns the sequence number of the approval of a plan, or of the version that was seen for it.
-    fn approved_at_sequence(&self, plan: &Plan) -> Result<Option<u64>, ServiceError> {
-        let Some(approval) = &plan.state().approval else { return Ok(None) };
-        // It is recorded with the version that was seen, or with the next one.
-        let versions = self.plans().history(plan.id(), approval.version.saturating_sub(1), 2)?;
-        let is_approval = |event: &Event| matches!(event, Event::PlanApproved { .. });
-        let approved = versions.iter().find(|version| version.events.iter().any(is_approval));
-        Ok(approved.or(versions.last()).map(|version| version.sequence))
-    }
-
     /// Returns the gates that a task of other plans waited for, there or further on, when this plan was approved. Agents may
     /// have changed those plans since. `None` if there are too many to look at.
     fn gates_when_approved(
@@ -182,12 +173,32 @@ impl Service {
         sources: &[PlanId],
         task: &TaskId,
     ) -> Result<Option<BTreeSet<(PlanId, TaskId)>>, ServiceError> {
+        let Some(approval) = &plan.state().approval else { return Ok(Some(BTreeSet::new())) };
+        let Some(sequence) = self.approved_at(plan.id(), approval.version)? else {
+            return Ok(Some(BTreeSet::new()));
+        };
+        self.gates_then(sources.iter().map(|source| (source.clone(), task.clone())).collect(), sequence)
+    }
+
+    /// Returns the sequence number of the approval of a version; `None` if it can no longer be read.
+    fn approved_at(&self, plan: &PlanId, version: u64) -> Result<Option<u64>, ServiceError> {
+        // It is recorded with the version that was seen, or with the next one.
+        let versions = self.plans().history(plan, version.saturating_sub(1), 2)?;
+        let is_approval = |event: &Event| matches!(event, Event::PlanApproved { .. });
+        let approved = versions.iter().find(|version| version.events.iter().any(is_approval));
+        Ok(approved.or(versions.last()).map(|version| version.sequence))
+    }
+
+    /// Returns the open gates that these tasks of plans waited for, there or further on, when this sequence number was the
+    /// latest. `None` if there are too many to look at.
+    fn gates_then(
+        &self,
+        mut stack: Vec<(PlanId, TaskId)>,
+        sequence: u64,
+    ) -> Result<Option<BTreeSet<(PlanId, TaskId)>>, ServiceError> {
         let mut gates = BTreeSet::new();
-        let Some(sequence) = self.approved_at_sequence(plan)? else { return Ok(Some(gates)) };
         let config = self.config()?;
         let mut known: HashSet<(PlanId, TaskId)> = HashSet::new();
-        let mut stack: Vec<(PlanId, TaskId)> =
-            sources.iter().map(|source| (source.clone(), task.clone())).collect();
         while let Some((source, task)) = stack.pop() {
             if !known.insert((source.clone(), task.clone())) {
                 continue;
@@ -208,6 +219,37 @@ impl Service {
             }
         }
         Ok(Some(gates))
+    }
+
+    /// Returns which open gates of other plans a plan waits for that it did not wait for when a version of it was approved,
+    /// and which it no longer waits for although no person ended them, a line each: agents may have changed those plans.
+    pub(crate) fn gates_since(&self, plan: &PlanId, approved: u64) -> Result<Vec<String>, ServiceError> {
+        let Ok(before) = self.plans().at_version(plan, approved) else { return Ok(Vec::new()) };
+        let before = external(&before);
+        let now = self.view(plan, |plan, _| external(plan))?;
+        if before.is_empty() && now.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(sequence) = self.approved_at(plan, approved)? else { return Ok(Vec::new()) };
+        let gates = |waits: Vec<ExternalTaskRef>, sequence: u64| {
+            let mut sources = Vec::new();
+            for on in waits {
+                let named = self.plans_named(&on)?;
+                sources.extend(named.into_iter().map(|source| (source, on.task.clone())));
+            }
+            self.gates_then(sources, sequence)
+        };
+        let (Some(before), Some(now)) = (gates(before, sequence)?, gates(now, u64::MAX)?) else {
+            return Ok(vec!["waits for more plans than can be compared".to_owned()]);
+        };
+        let mut lines = Vec::new();
+        for (source, gate) in before.difference(&now) {
+            if !self.is_gate_ended(source, gate, false)? {
+                lines.push(format!("no longer waits for {source}/{gate}, which no person has ended"));
+            }
+        }
+        lines.extend(now.difference(&before).map(|(source, gate)| format!("now waits for {source}/{gate}")));
+        Ok(lines)
     }
 
     /// Returns a plan as it was when this sequence number was the latest; `None` if it did not exist or can no longer be read.

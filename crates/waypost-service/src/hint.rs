@@ -43,6 +43,8 @@ pub enum Hint {
     FailOrBeSure,
     /// Look at the preview of the plan again, then decide.
     PreviewAgain(PlanId),
+    /// Read what the task asks now, then answer.
+    ReadQuestion(PersonAct),
     /// Ask a person to do it.
     AskPerson(PersonAct),
     /// Do it where it is proved that a person acts.

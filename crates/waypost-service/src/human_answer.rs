@@ -1,17 +1,75 @@
-//! What a person's answer does to a task: it answers a question, or finishes a task that a person does. Writes nothing.
+//! What a person's answer does to a task: it answers a question, or finishes a task that a person does. An answer is bound to
+//! what the person has read. Writes nothing.
 
 use serde_json::json;
-use waypost_core::{
-    Actor, ActorKind, Command, Json, Outcome, Plan, Problem, ProblemKind, Refusal, Status, Task, TaskId,
-};
-
 use waypost_config::{Config, Executor};
+use waypost_core::canonical::CanonicalHasher;
+use waypost_core::{
+    Actor, ActorKind, Command, Json, Outcome, Plan, PlanId, Problem, ProblemKind, Refusal, Status, Task,
+    TaskId,
+};
+use waypost_text::hex;
+
+use crate::error::ServiceError;
+use crate::preview::names_digest;
 
 /// Whether a person's answer finishes a task: its executor is a person, and it is pending or running.
 pub fn is_for_people(config: &Config, task: &Task) -> bool {
     let executor = task.spec.work.as_ref().and_then(|work| config.executors.get(&work.executor));
     matches!(executor, Some(Executor::Human))
         && matches!(task.state.status, Status::Pending | Status::Running)
+}
+
+/// Returns the digest of what a task asks a person: its open question, and the words of the task itself. An answer names it,
+/// because another question may stand there by the time the answer arrives.
+pub fn question_digest(plan: &PlanId, task: &Task) -> String {
+    let Task { spec, state, .. } = task;
+    let mut hasher = CanonicalHasher::new("question", 1);
+    hasher.text(plan.as_str()).text(spec.id.as_str()).number(u64::from(state.attempt));
+    hasher.text(&spec.description).text(&spec.notes);
+    hasher.optional(spec.work.as_deref(), |hasher, work| {
+        hasher.text(&work.executor).text(work.inputs.as_str())
+    });
+    hasher.optional(state.question(), |hasher, question| {
+        hasher.text(&question.text).text(&question.by).text(&question.asked_at.to_string());
+        hasher.list(question.choices.iter(), |hasher, choice| hasher.text(choice));
+        hasher.optional(question.state.as_ref(), |hasher, state| hasher.text(state.as_str()))
+    });
+    format!("sha256:{}", hex(&hasher.finish()))
+}
+
+/// Refuses an answer to something else than what a task asks now.
+pub(crate) fn is_as_seen(plan: &Plan, task: &TaskId, seen: &str) -> Result<(), ServiceError> {
+    let Some(known) = plan.task(task.as_str()) else { return Ok(()) };
+    let digest = question_digest(plan.id(), known);
+    if names_digest(seen, &digest) {
+        return Ok(());
+    }
+    let (text, choices) = match known.state.question() {
+        Some(question) => (question.text.clone(), question.choices.clone()),
+        None => (known.spec.description.clone(), Vec::new()),
+    };
+    Err(ServiceError::QuestionChanged { plan: plan.id().clone(), task: task.clone(), text, choices, digest })
+}
+
+/// Refuses an answer that does not say what was asked: by the digest of the question, or by the version of the plan.
+pub(crate) fn names_question(
+    config: &Config,
+    plan: &Plan,
+    task: &TaskId,
+    seen: Option<&str>,
+    known_version: Option<u64>,
+) -> Result<(), ServiceError> {
+    let is_asked = |task: &&Task| task.state.question().is_some() || is_for_people(config, task);
+    match (plan.task(task.as_str()).filter(is_asked), seen) {
+        // The plan says that nothing is asked.
+        (None, _) => Ok(()),
+        (Some(_), Some(seen)) => is_as_seen(plan, task, seen),
+        (Some(_), None) if known_version.is_some() => Ok(()),
+        (Some(_), None) => {
+            Err(ServiceError::QuestionNotNamed { plan: plan.id().clone(), task: task.clone() })
+        }
+    }
 }
 
 /// Returns the command for an answer to a task. A task with an open question gets it as its answer. A task that a

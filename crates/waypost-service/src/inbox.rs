@@ -10,6 +10,7 @@ use waypost_text::excerpt;
 
 use crate::approval::start_refusal_text;
 use crate::error::ServiceError;
+use crate::human_answer::question_digest;
 use crate::plan_status::{PlanStatuses, first_line, title_of};
 use crate::service::Service;
 
@@ -71,6 +72,9 @@ pub struct InboxItem {
     /// Since when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// The digest of what is asked, which an answer names; only of a question or a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// The number of tasks that cannot continue before it is settled.
     pub holds_up: usize,
     /// The error, or why a worker refused to start the plan.
@@ -215,6 +219,7 @@ impl Inbox {
             choices: Vec::new(),
             by: None,
             since: None,
+            digest: None,
             holds_up: 0,
             error: String::new(),
             attempt: None,
@@ -242,6 +247,7 @@ impl Inbox {
                 choices: question.choices.clone(),
                 by: Some(question.by.clone()),
                 since: Some(question.asked_at),
+                digest: Some(question_digest(plan.id(), task)),
                 holds_up: behind(plan, &[task]).len(),
                 attempt: Some(question.attempt),
                 ..item(InboxKind::Question, &question.text)
@@ -253,6 +259,7 @@ impl Inbox {
                     tasks: vec![task.spec.id.clone()],
                     tasks_total: 1,
                     since: task.state.updated_at.or(state.updated_at),
+                    digest: Some(question_digest(plan.id(), task)),
                     holds_up: behind(plan, &[task]).len(),
                     ..item(InboxKind::Task, &title_of(task))
                 });

@@ -6,12 +6,15 @@ use waypost_text::reveal;
 
 use crate::diff_text::{Texts, difference_lines};
 use crate::error::ServiceError;
+use crate::preview::{Preview, changed_definitions, names_digest, preview_digest, since_approval};
 use crate::service::Service;
 
 /// Maximum number of versions searched for the last approval.
 const VERSIONS_SEARCHED_MAX: u64 = 5_000;
 /// Versions read at a time.
 const VERSIONS_READ: u64 = 500;
+/// Maximum number of versions whose digests are compared with one that a person names.
+const VERSIONS_COMPARED_MAX: u64 = 50;
 /// Maximum number of lines that say what changed. Everything is in the preview.
 const LINES_MAX: usize = 400;
 
@@ -65,11 +68,47 @@ impl Service {
         lines
     }
 
-    /// Adds to a refusal what changed while a person was reading.
-    pub(crate) fn with_changes(&self, error: ServiceError) -> ServiceError {
+    /// Adds to a refusal what changed while a person was reading a preview with this digest.
+    pub(crate) fn with_changes(&self, error: ServiceError, digest: &str) -> ServiceError {
         let ServiceError::ChangedSinceSeen { plan, seen, current, .. } = error else { return error };
-        let changes = if seen == current { Vec::new() } else { self.changes_since(&plan, seen) };
+        let mut changes = if seen == current { Vec::new() } else { self.changes_since(&plan, seen) };
+        let mut definitions = self.definitions_since(&plan, digest).unwrap_or_default();
+        // The lines about tasks and texts say more.
+        definitions.retain(|line| changes.is_empty() || !line.starts_with("plan: "));
+        changes.append(&mut definitions);
         ServiceError::ChangedSinceSeen { plan, seen, current, changes }
+    }
+
+    /// Returns what differs from what a person has seen, as far as this process has shown it or it was approved.
+    fn definitions_since(&self, plan: &PlanId, digest: &str) -> Result<Vec<String>, ServiceError> {
+        let shown = self.shown().definitions(digest);
+        let preview = self.preview(plan)?;
+        if let Some(shown) = shown {
+            return Ok(changed_definitions(&shown, &preview.definitions));
+        }
+        let last = self.last_approval(plan)?.and_then(|last| last.work);
+        let approved = last.filter(|work| names_digest(digest, &work.digest));
+        Ok(since_approval(approved.as_deref(), &preview.definitions))
+    }
+
+    /// Returns the refusal of a digest that is not that of the preview, with what changed: since the version of which it is the
+    /// digest, if that is among the latest, or since it was shown or approved.
+    pub fn not_as_seen(&self, preview: &Preview, digest: &str) -> ServiceError {
+        let (plan, current) = (preview.plan.clone(), preview.version);
+        let seen = self.version_with(preview, digest).unwrap_or(current);
+        self.with_changes(ServiceError::ChangedSinceSeen { plan, seen, current, changes: Vec::new() }, digest)
+    }
+
+    fn version_with(&self, preview: &Preview, digest: &str) -> Option<u64> {
+        let sources = self.definitions_for(&preview.plan).ok()?;
+        let oldest = preview.version.saturating_sub(VERSIONS_COMPARED_MAX).max(1);
+        (oldest..preview.version).rev().find(|version| {
+            let then = self.plans().at_version(&preview.plan, *version);
+            let has_digest = |plan: &Plan| {
+                sources.iter().any(|(_, one)| names_digest(digest, &preview_digest(one, plan).0))
+            };
+            then.is_ok_and(|plan| has_digest(&plan))
+        })
     }
 }
 

@@ -61,12 +61,13 @@ pub use event_text::{consequence_summary, summary};
 pub use false_done::find_failure_phrase;
 pub use gate::{HumanTask, external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 pub use hint::{Hint, PersonAct, PersonVerb};
-pub use human_answer::is_for_people;
+pub use human_answer::{is_for_people, question_digest};
 pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use plan_status::{PlanStatus, PlanStatuses};
 pub use preview::{
-    GroupRole, Preview, PreviewGroup, PreviewTask, Seen, plan_preview, preview_digest, short_digest,
+    GroupRole, Preview, PreviewGroup, PreviewTask, Seen, names_digest, plan_preview, preview_digest,
+    short_digest,
 };
 pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};

@@ -1,6 +1,7 @@
 //! Everything that machines would do for a plan, resolved, and the digest to which an approval is bound. Runs nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -22,7 +23,11 @@ const SMALL_GROUP_TASKS_MAX: usize = 10;
 const DEFAULTS: &str = "defaults";
 const THE_PLAN: &str = "plan";
 const REVISIONS: &str = "revisions";
-/// Hex digits of a digest in its short form.
+/// Hex digits of a digest with which a person names it: with fewer, an agent could make two plans that both have them.
+const SEEN_DIGEST_DIGITS_MIN: usize = 32;
+/// Maximum number of previews whose definitions are remembered.
+const SHOWN_PREVIEWS_MAX: usize = 16;
+/// Hex digits of a digest in its short form, which is only shown.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
 /// The state of a plan that a person has seen and decides about.
@@ -79,6 +84,34 @@ impl Preview {
 pub fn short_digest(digest: &str) -> &str {
     let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
     hex.get(..SHORT_DIGEST_DIGITS).unwrap_or(hex)
+}
+
+/// Whether a person who names `seen` means this digest: all of it, or so much of it that nobody can make another plan with the
+/// same beginning.
+pub fn names_digest(seen: &str, digest: &str) -> bool {
+    let hex = |text: &'_ str| text.strip_prefix("sha256:").unwrap_or(text).to_owned();
+    let (seen, digest) = (hex(seen), hex(digest));
+    seen.len() >= SEEN_DIGEST_DIGITS_MIN && digest.starts_with(&seen)
+}
+
+/// The definitions of the previews that were shown last, by digest, so that a difference to them can be named.
+#[derive(Debug, Default)]
+pub(crate) struct ShownPreviews(Mutex<VecDeque<(String, BTreeMap<String, Value>)>>);
+
+impl ShownPreviews {
+    pub(crate) fn add(&self, preview: &Preview) {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|(digest, _)| *digest != preview.digest);
+        shown.push_back((preview.digest.clone(), preview.definitions.clone()));
+        if shown.len() > SHOWN_PREVIEWS_MAX {
+            shown.pop_front();
+        }
+    }
+
+    pub(crate) fn definitions(&self, digest: &str) -> Option<BTreeMap<String, Value>> {
+        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.iter().find(|(known, _)| known == digest).map(|(_, definitions)| definitions.clone())
+    }
 }
 
 /// Tasks that differ only in their ids, texts, inputs and dependencies.
@@ -364,6 +397,14 @@ pub(crate) fn since_approval(approved: Option<&ApprovedWork>, now: &BTreeMap<Str
     let Some(Value::Object(before)) = approved.map(|work| work.definitions.value()) else {
         return Vec::new();
     };
+    changed_definitions(&before.into_iter().collect(), now)
+}
+
+/// Returns how definitions differ, a line each.
+pub(crate) fn changed_definitions(
+    before: &BTreeMap<String, Value>,
+    now: &BTreeMap<String, Value>,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, value) in now {
         match before.get(name) {

@@ -14,7 +14,7 @@ use crate::caller::{Caller, Holder, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::false_done::check_false_done;
 use crate::hint::{PersonAct, PersonVerb};
-use crate::human_answer::answer_command;
+use crate::human_answer::{answer_command, is_as_seen, names_question};
 use crate::service::{Guard, Service, Terms, WriteReply};
 
 /// The default lease of a claimed task in seconds.
@@ -114,6 +114,8 @@ pub struct TaskRef<'a> {
     pub attempt: Option<u32>,
     /// Take the task over first if another session of the same agent holds it. Not with an attempt, which names its holder.
     pub take_over: bool,
+    /// The digest of what the person has read who ends a task for people ([`question_digest`](crate::question_digest)).
+    pub seen: Option<&'a str>,
 }
 
 impl Service {
@@ -222,9 +224,13 @@ impl Service {
             self.claim(by, task.plan, task.task, options, guard)?;
         }
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
+        let seen = task.seen.map(str::to_owned);
         let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
+                if let Some(seen) = &seen {
+                    is_as_seen(plan, &wanted, seen)?;
+                }
                 let running = holder_of(plan, &wanted);
                 if let (Some(program), Some((current, holder))) = (&caller.program, &running)
                     && program.plan == plan.id().as_str()
@@ -327,20 +333,23 @@ impl Service {
         })
     }
 
-    /// Answers a task's question, or finishes a task that a person does. Only a person can.
+    /// Answers a task's question, or finishes a task that a person does. Only a person can, who names what they have read: by
+    /// its digest, or by the version of the plan.
     pub fn answer(
         &self,
         by: &Caller,
-        plan: &PlanId,
-        task: &TaskId,
+        task: TaskRef<'_>,
         answer: &str,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
+        let TaskRef { plan, task, seen, .. } = task;
         let config = self.config()?;
         let act = PersonAct::on_task(PersonVerb::Answer, plan, task);
         by.proved(&ProvedAct { verb: "answer a question", what: "answering", act })?;
         let (actor, task, answer) = (by.actor.clone(), task.clone(), answer.to_owned());
+        let seen = seen.map(str::to_owned);
         let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
+            names_question(&config, plan, &task, seen.as_deref(), guard.known_version)?;
             Ok((vec![answer_command(&config, plan, &task, &answer, &actor)?], ()))
         })?;
         Ok(reply)
@@ -350,16 +359,19 @@ impl Service {
     pub fn answer_signed(
         &self,
         by: &Caller,
-        plan: &PlanId,
-        task: &TaskId,
+        task: TaskRef<'_>,
         answer: &str,
         guard: Guard,
         signing: &Signing<'_>,
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
-        let command = self.read(plan, |plan| answer_command(&config, plan, task, answer, &by.actor))??;
+        let TaskRef { plan, task: asked, seen, .. } = task;
+        let command = self.read(plan, |plan| {
+            names_question(&config, plan, asked, seen, guard.known_version)?;
+            Ok::<_, ServiceError>(answer_command(&config, plan, asked, answer, &by.actor)?)
+        })??;
         let signed = self.sign_gate(by, plan, &command, signing)?;
-        self.answer(&signed, plan, task, answer, guard)
+        self.answer(&signed, task, answer, guard)
     }
 
     /// Returns the leases of the caller, in all its sessions.

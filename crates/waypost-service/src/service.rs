@@ -13,6 +13,7 @@ use crate::authenticity::Authenticator;
 use crate::caller::Caller;
 use crate::error::{IdOf, ServiceError, Subject, UnknownPlan};
 use crate::gate::{Gatekeeper, OtherPlans};
+use crate::preview::ShownPreviews;
 
 /// Loads the configuration when an operation first needs it.
 pub type LoadConfig = Box<dyn Fn() -> Result<Arc<Config>, ServiceError> + Send + Sync>;
@@ -31,6 +32,7 @@ pub struct Service {
     authenticator: Authenticator,
     /// The same with the id of the store, once it was needed.
     in_store: Arc<OnceLock<Authenticator>>,
+    shown: Arc<ShownPreviews>,
 }
 
 impl std::fmt::Debug for Service {
@@ -156,13 +158,18 @@ impl Service {
 
     fn of(plans: Arc<PlanStore>, config: ConfigSource) -> Self {
         let (authenticator, in_store) = (Authenticator::default(), Arc::default());
-        Self { plans, config: Arc::new(config), authenticator, in_store }
+        Self { plans, config: Arc::new(config), authenticator, in_store, shown: Arc::default() }
     }
 
     /// Returns the service with the account that vouches for approvals.
     #[must_use]
     pub fn with_authenticator(self, authenticator: Authenticator) -> Self {
         Self { authenticator, in_store: Arc::default(), ..self }
+    }
+
+    /// Returns the previews that were shown last.
+    pub(crate) fn shown(&self) -> &ShownPreviews {
+        &self.shown
     }
 
     /// Returns what vouches for approvals in the store.

@@ -1,13 +1,14 @@
 //! From a draft to an active plan in the store: compares it with an existing plan, assigns tasks without work to an
 //! executor, and determines whether a person must approve. Prompts no one and runs nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use waypost_config::{Config, Definitions};
 use waypost_core::{
-    ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanId, Problem, Refusal, Status, Task,
-    TaskChanges, TaskId, Timestamp, Work, differences,
+    ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanChanges, PlanId, Problem, Refusal,
+    Status, Task, TaskChanges, TaskId, Timestamp, Work, differences,
 };
 use waypost_store::{NewPlan, WriteError};
 
@@ -19,6 +20,7 @@ use crate::error::ServiceError;
 use crate::gate::is_human;
 use crate::lifecycle::owned_by_creator;
 use crate::own_record::OwnRecord;
+use crate::preview::Preview;
 use crate::service::{Guard, RecordRule, Service, Terms};
 
 /// Versions of a plan's history read at a time.
@@ -302,7 +304,47 @@ fn assign_in_draft(draft: &mut Draft, executor: &str) {
     }
 }
 
+/// What a person changes in a stored plan by running it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunChanges<'a> {
+    /// The queue to place the plan on.
+    pub queue: Option<&'a str>,
+    /// The executor for tasks without work.
+    pub executor: Option<&'a str>,
+}
+
 impl Service {
+    /// Returns what a person would approve who runs a plan with these changes; `None` if they change nothing, or need no
+    /// approval. Writes nothing, so that the person can be asked first.
+    pub fn preview_run(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        changes: RunChanges<'_>,
+    ) -> Result<Option<Preview>, ServiceError> {
+        let now = self.plans().store().query(|read| Ok(read.now()))?;
+        let (commands, own) = self.read(plan, |plan| {
+            let mut commands =
+                changes.executor.map(|executor| assignments(plan, executor)).unwrap_or_default();
+            if let Some(queue) = changes.queue.filter(|queue| *queue != plan.spec().queue) {
+                let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
+                commands.push(Command::RevisePlan(Box::new(changes)));
+            }
+            let own = plan.state().created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
+            (commands, own)
+        })?;
+        if commands.is_empty() {
+            return Ok(None);
+        }
+        let starts = self.start_rule(by, plan, RecordRule::Leave)?;
+        let is_open = !own || self.machines_wrote(plan, &commands)?;
+        let after = |plan: &Plan| plan.after(&by.actor, now, &commands).into_owned();
+        if !is_open && self.read(plan, |plan| starts.allows(&after(plan)))? {
+            return Ok(None);
+        }
+        self.preview_as(plan, |plan| Cow::Owned(after(plan))).map(Some)
+    }
+
     /// Assigns every pending task of a stored plan that has neither work nor subtasks to an executor. This is a normal
     /// write: the history shows the actor, and the rules of approval apply. A to-do list that was not written by a person
     /// was never meant for machines: a person who is present assigns it, and then has to approve what they see.

@@ -10,6 +10,7 @@ pub(crate) fn hint_text(hint: Hint) -> String {
         Hint::ListVersions(_) => "h lists the versions".to_owned(),
         Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
         Hint::PreviewAgain(_) => "what is shown now is the new state: review it, then decide".to_owned(),
+        Hint::ReadQuestion(_) => "read it, then answer it (i)".to_owned(),
         Hint::FixProblems => "fix the listed problems".to_owned(),
         Hint::AskPerson(act) => format!("ask a person to {act}"),
         Hint::ProvePresence(act) | Hint::UseOwnName(act) => {

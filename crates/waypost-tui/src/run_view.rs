@@ -38,7 +38,8 @@ enum LocalRun {
 enum OpenDialog {
     Approve(Seen),
     Reject,
-    Answer(TaskId),
+    /// The task, and the digest of what it asks.
+    Answer(TaskId, String),
     CancelTask(TaskId),
     CancelPlan,
     Leave,

@@ -10,9 +10,9 @@ import { several } from "./labels";
 const READ_AGAIN_MS = 1_500;
 const STORED_CHOICE = "waypost-notify";
 
-/** Names an item over time: a plan that asks for approval of another version is another item, and so is a question with other choices. */
+/** Names an item over time: a plan that asks for approval of another version is another item, and so is another question. */
 export const keyOf = (item: InboxItem): string =>
-  [item.kind, item.plan, item.tasks?.join(" ") ?? item.version, item.attempt ?? "", item.text, ...(item.choices ?? [])].join("|");
+  [item.kind, item.plan, item.tasks?.join(" ") ?? item.version, item.attempt ?? "", item.digest ?? "", item.text, ...(item.choices ?? [])].join("|");
 
 class Waiting {
   inbox = $state.raw<Inbox | null>(null);

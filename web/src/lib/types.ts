@@ -84,6 +84,8 @@ export interface Question {
   question: string;
   choices?: string[];
   asked_at?: string;
+  /** The digest of the question, which an answer names. */
+  digest: string;
 }
 
 export interface ProgressReport {
@@ -157,6 +159,8 @@ export interface InboxItem {
   choices?: string[];
   by?: string;
   since?: string;
+  /** The digest of what is asked, which an answer names. */
+  digest?: string;
   /** The number of tasks that cannot continue before it is settled. */
   holds_up: number;
   error?: string;

@@ -161,6 +161,12 @@ export class Stage {
     return this.api("POST", `/plans/${plan}/actions/approve`, { version, digest, note });
   }
 
+  /** Answers what a task asks now, as the person who started the server. */
+  async answer(plan, task, answer) {
+    const { question_digest: digest } = await this.api("GET", `/plans/${plan}/tasks/${task}`);
+    return this.api("POST", `/plans/${plan}/tasks/${task}/actions/answer`, { answer, digest });
+  }
+
   /** An agent that speaks MCP over HTTP. */
   async agent(name) {
     const { token } = await this.run("person:ada", "token", "new", "--agent", name);

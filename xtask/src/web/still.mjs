@@ -69,10 +69,11 @@ const still = () =>
     await stage.api("POST", "/plans/asks/actions/start", {});
     const agent = await stage.agent("asker");
     const begin = (task) => agent.call("task_next", { plan: "asks", task });
-    for (const task of ids) {
+    const ask = async (task) => {
       await begin(task);
       await agent.call("task_report", { plan: "asks", task, status: "question", text: `May ${task} go on?`, choices: ["Yes", "No"] });
-    }
+    };
+    for (const task of ids) await ask(task);
     for (const task of ["e", "f"]) {
       await begin(task);
       await agent.call("task_report", { plan: "asks", task, status: "failed", text: `${task} broke` });
@@ -89,7 +90,7 @@ const still = () =>
     // A question that comes in waits for a click, and one that was answered elsewhere stays where it is.
     await stage.run("agent:planner", "import", stage.write("new.json", { format: "waypost/1", id: "new", title: "New", tasks: [{ id: "a", description: "A", work: { executor: "steps" } }] }));
     await stage.api("POST", "/plans/new/actions/request-approval", {});
-    await stage.api("POST", "/plans/asks/tasks/b/actions/answer", { answer: "No" });
+    await stage.answer("asks", "b", "No");
     await page.getByRole("navigation", { name: "Main" }).getByText("6 waiting for you").waitFor();
     await until("the answered question says so", async () => (await row("b").getByText("no longer waiting").count()) === 1 && (await yes("b").isDisabled()));
     const fresh = page.getByRole("button", { name: "1 new" });
@@ -111,7 +112,13 @@ const still = () =>
     assert.deepEqual(await order(), before);
     assert.deepEqual(await yes("d").boundingBox(), place);
 
-    await fresh.click();
+    // A question that is asked again, in the same words, is another one.
+    await stage.answer("asks", "c", "No");
+    await ask("c");
+    await until("the question of before is over", async () => (await row("c").getByText("no longer waiting").count()) === 1 && (await yes("c").isDisabled()));
+    assert.deepEqual(await yes("d").boundingBox(), place);
+
+    await page.getByRole("button", { name: "2 new" }).click();
     await page.getByRole("heading", { name: "Approvals" }).waitFor();
     assert.equal(await row("a").count() + await row("b").count(), 0);
     assert.equal(await yes("c").isEnabled(), true);

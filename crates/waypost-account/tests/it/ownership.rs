@@ -3,18 +3,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use waypost_account::{Account, WorkspaceNames, find_root};
+use waypost_account::{Account, FoundRoot, WorkspaceNames, find_root};
 
 use crate::{Scratch, set_mode};
 
 const NAMES: WorkspaceNames<'static> =
     WorkspaceNames { own: ".waypost", files: &["config.toml"], folders: &[("state", 2)] };
 
-fn find(account: &Account, from: &Path) -> Result<PathBuf, String> {
+fn found(account: &Account, from: &Path) -> Result<FoundRoot, String> {
     let found = find_root(account, from, &NAMES, |folders| {
         folders.iter().find(|folder| folder.join(".waypost").is_dir()).map(|folder| folder.to_path_buf())
     });
     found.map_err(|foreign| foreign.to_string())
+}
+
+fn find(account: &Account, from: &Path) -> Result<PathBuf, String> {
+    found(account, from).map(|found| found.path)
+}
+
+/// What was found above and is not used.
+fn passed_over(account: &Account, from: &Path) -> Option<String> {
+    found(account, from).unwrap().passed_over.map(|foreign| foreign.to_string())
 }
 
 /// `root/shared/mine/deep`, all of the account's own.
@@ -46,18 +55,21 @@ fn it_stops_where_others_can_write_sticky_or_not() {
     for mode in [0o777, 0o1777, 0o775] {
         set_mode(&shared, mode);
         assert_eq!(find(&scratch.account, &deep), Ok(deep.clone()));
+        assert_eq!(passed_over(&scratch.account, &deep), None);
     }
     let planted = shared.join(".waypost");
     fs::create_dir(&planted).unwrap();
-    let said = |why: &str| Err(format!("{} {why} and is not used", planted.display()));
+    let said = |why: &str| Some(format!("{} {why} and is not used", planted.display()));
     let writable = format!("is in {}, which others can write,", shared.display());
-    assert_eq!(find(&scratch.account, &deep), said(&writable));
+    assert_eq!(passed_over(&scratch.account, &deep), said(&writable));
+    assert_eq!(find(&scratch.account, &deep), Ok(deep.clone()), "it keeps nobody from working");
     fs::create_dir(mine.join(".waypost")).unwrap();
     assert_eq!(find(&scratch.account, &deep), Ok(mine.clone()), "what is nearer is one's own");
     fs::remove_dir(mine.join(".waypost")).unwrap();
     if scratch.account.uid == 0 {
         let account = scratch.stranger(&planted);
-        assert_eq!(find(&account, &deep), said("belongs to nobody (uid 65534)"));
+        assert_eq!(passed_over(&account, &deep), said("belongs to nobody (uid 65534)"));
+        assert_eq!(find(&account, &deep), Ok(deep.clone()));
     }
 }
 

@@ -21,7 +21,8 @@ pub(crate) struct ActionBody {
     note: Option<String>,
     /// For approve: the version that the person has seen; `If-Match` may name it instead.
     version: Option<u64>,
-    /// For approve: the digest of the preview that the person has seen.
+    /// For approve: the digest of the preview that the person has seen. For answer: that of the question, without which `If-Match`
+    /// is needed. For done, fail and skip: that of a task for a person.
     digest: Option<String>,
     /// For approve: tasks that are held, so that they do not start yet.
     #[serde(default)]
@@ -101,11 +102,12 @@ fn task_fields(action: &str) -> &'static [&'static str] {
     match action {
         "claim" => &["lease_seconds", "take_over"],
         "progress" => &["progress", "attempt", "take_over"],
-        "done" => &["result", "output", "sure", "attempt", "take_over"],
-        "fail" => &["error", "attempt", "take_over"],
-        "skip" | "release" => &["reason", "attempt", "take_over"],
+        "done" => &["result", "output", "sure", "attempt", "take_over", "digest"],
+        "fail" => &["error", "attempt", "take_over", "digest"],
+        "skip" => &["reason", "attempt", "take_over", "digest"],
+        "release" => &["reason", "attempt", "take_over"],
         "ask" => &["question", "choices", "attempt", "take_over"],
-        "answer" => &["answer"],
+        "answer" => &["answer", "digest"],
         "cancel" | "hold" => &["reason"],
         _ => &[],
     }
@@ -175,7 +177,13 @@ pub(crate) fn on_task(
     let action = parameter(&path, "action").to_owned();
     let service = &api.service;
     body.takes(&action, task_fields(&action))?;
-    let of = TaskRef { plan: &id, task: &task, attempt: body.attempt, take_over: body.take_over };
+    let of = TaskRef {
+        plan: &id,
+        task: &task,
+        attempt: body.attempt,
+        take_over: body.take_over,
+        seen: body.digest.as_deref(),
+    };
     let report = |report: TaskReport| service.report(&by, of, report, guard);
     let written = match action.as_str() {
         "claim" => {
@@ -196,7 +204,7 @@ pub(crate) fn on_task(
             let ask = QuestionRequest { text, choices: body.choices, ..QuestionRequest::default() };
             report(TaskReport::Question(Box::new(ask)))?
         }
-        "answer" => service.answer(&by, &id, &task, &body.answer.unwrap_or_default(), guard)?,
+        "answer" => service.answer(&by, of, body.answer.as_deref().unwrap_or_default(), guard)?,
         "retry" => service.retry_task(&by, &id, &task, guard)?,
         "cancel" => service.cancel_task(&by, &id, &task, &body.reason.unwrap_or_default(), guard)?,
         "hold" => service.hold_tasks(&by, &id, from_ref(&task), &body.reason.unwrap_or_default(), guard)?,

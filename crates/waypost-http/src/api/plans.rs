@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
-use waypost_service::{Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note};
+use waypost_service::{
+    Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note, question_digest,
+};
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
@@ -252,7 +254,12 @@ fn whole(plan: &Plan) -> Map<String, Value> {
     let (spec, state) = (plan.spec(), plan.state());
     let questions = plan.asking().take(NAMES_MAX).filter_map(|task| {
         let question = task.state.question()?;
-        Some(json!({ "task": task.spec.id, "question": question.text, "choices": question.choices }))
+        Some(json!({
+            "task": task.spec.id,
+            "question": question.text,
+            "choices": question.choices,
+            "digest": question_digest(plan.id(), task),
+        }))
     });
     let running = plan.running().take(NAMES_MAX).map(|task| {
         json!({

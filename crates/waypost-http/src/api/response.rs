@@ -173,10 +173,13 @@ fn status_of(error: &ServiceError) -> StatusCode {
         | ServiceError::HeldByOtherSession { .. }
         | ServiceError::DoubtfulDone { .. }
         | ServiceError::ChangedSinceSeen { .. }
+        | ServiceError::QuestionChanged { .. }
         | ServiceError::NotAttested(_)
         | ServiceError::UnresolvedExecutor { .. } => StatusCode::CONFLICT,
         ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
-        ServiceError::SeenMissing { .. } => StatusCode::PRECONDITION_REQUIRED,
+        ServiceError::SeenMissing { .. } | ServiceError::QuestionNotNamed { .. } => {
+            StatusCode::PRECONDITION_REQUIRED
+        }
         ServiceError::Invalid { .. } | ServiceError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {
             StatusCode::BAD_REQUEST
@@ -221,6 +224,12 @@ pub(super) fn hint_text(hint: Hint) -> String {
         Hint::None => String::new(),
         Hint::PreviewAgain(plan) => {
             format!("GET /api/v1/plans/{plan}/preview returns both; look at it, then send them")
+        }
+        Hint::ReadQuestion(act) => {
+            let (plan, task) = (&act.plan, act.task.as_deref().unwrap_or_default());
+            format!(
+                "read it (GET /api/v1/plans/{plan}/tasks/{task}, `question_digest`), then send its digest with the answer"
+            )
         }
         Hint::ListPlans => "GET /api/v1/plans lists the plans".to_owned(),
         Hint::ListVersions(plan) => format!("GET /api/v1/plans/{plan}/history lists the versions"),

@@ -164,6 +164,13 @@ impl Desk {
         self.by(&self.person, "POST", path, &[], body)
     }
 
+    /// Answers what a task asks now.
+    pub(crate) fn answer(&self, plan: &str, task: &str, answer: &str) -> Answer {
+        let path = format!("/plans/{plan}/tasks/{task}");
+        let digest = self.get(&path).ok()["question_digest"].take();
+        self.post(&format!("{path}/actions/answer"), &json!({ "answer": answer, "digest": digest }))
+    }
+
     pub(crate) fn bearer(&self) -> String {
         format!("Bearer {}", self.person)
     }
@@ -406,7 +413,7 @@ fn what_others_wrote_cannot_control_the_terminal_of_the_reader() {
         let found = desk.get(path);
         assert!(!found.text.contains(waypost_text::is_unsafe_char), "{path}: {:?}", found.text);
     }
-    let neither = desk.post("/plans/q/tasks/ask/actions/answer", &json!({ "answer": "neither" }));
+    let neither = desk.answer("q", "ask", "neither");
     let path = format!("/plans/q/tasks/{}/actions/done", "g%E2%80%AE%E2%80%8B");
     for refused in [neither, desk.by(&desk.agent, "POST", &path, &[], &json!({}))] {
         let problem = refused.problem(refused.status);
@@ -573,7 +580,7 @@ fn what_can_be_worked_on_is_listed_taken_and_ended_by_whoever_took_it() {
     let asking = desk.get("/plans/p").ok();
     assert_eq!(asking["questions"][0]["choices"], json!(["this", "that"]), "{asking}");
     act("answer", json!({ "answer": "this" })).problem(403);
-    desk.post("/plans/p/tasks/a/actions/answer", &json!({ "answer": "this" })).ok();
+    desk.answer("p", "a", "this").ok();
     assert_eq!(take(&json!({}))["task"]["state"]["attempt"], json!(2));
     let by_other =
         desk.by(&desk.worker, "POST", "/plans/p/tasks/a/actions/done", &[], &json!({})).problem(409);
@@ -668,7 +675,7 @@ fn a_workers_token_claims_and_reports_on_what_it_holds_and_does_nothing_else() {
     act("a", "release", json!({})).ok();
     act("a", "claim", json!({})).ok();
     act("a", "ask", json!({ "question": "left?" })).ok();
-    desk.post("/plans/p/tasks/a/actions/answer", &json!({ "answer": "yes" })).ok();
+    desk.answer("p", "a", "yes").ok();
     // An attempt of someone else is not its own, whoever knows the number.
     desk.by(&desk.agent, "POST", "/plans/p/tasks/a/actions/claim", &[], &json!({})).ok();
     for (action, field) in reports {
@@ -709,10 +716,45 @@ fn only_a_person_ends_a_task_for_people() {
     }
     desk.by(&desk.reader, "POST", "/plans/p/tasks/gate/actions/answer", &[], &json!({})).problem(403);
     assert_eq!(desk.get("/plans/p/tasks/gate").ok()["state"]["gate"], Value::Null);
-    let done = desk.post("/plans/p/tasks/gate/actions/answer", &json!({ "answer": "yes" })).ok();
+    let done = desk.answer("p", "gate", "yes").ok();
     assert_eq!(done["standing"], json!("done"));
     let history = desk.get("/plans/p/history").ok().to_string();
     assert!(history.contains("vouched for gate"), "{history}");
+}
+
+#[test]
+fn an_answer_counts_only_for_the_question_that_was_read() {
+    let desk = Desk::new();
+    gated(&desk);
+    let read = || desk.get("/plans/p/tasks/gate").ok()["question_digest"].take();
+    let act = |action: &str, body: Value| desk.post(&format!("/plans/p/tasks/gate/actions/{action}"), &body);
+    let unnamed = act("answer", json!({ "answer": "yes" })).problem(428);
+    assert_eq!(unnamed["code"], json!("seen_missing"), "{unnamed}");
+    let seen = read();
+    let inbox = desk.get("/inbox").ok();
+    let is_gate = |item: &&Value| item["kind"] == "task";
+    let listed = inbox["items"].as_array().unwrap().iter().find(is_gate).unwrap();
+    assert_eq!(listed["digest"], seen, "the inbox names it too");
+    let revise = json!({ "operations": [{ "op": "revise", "task": "gate", "set": { "description": "delete it all?" } }] });
+    desk.by(&desk.agent, "POST", "/plans/p/edits", &[], &revise).ok();
+    for (action, body) in
+        [("answer", json!({ "answer": "yes", "digest": seen })), ("done", json!({ "digest": seen }))]
+    {
+        let problem = act(action, body).problem(409);
+        assert_eq!(problem["code"], json!("changed_since_seen"), "{action}: {problem}");
+        assert_eq!(problem["facts"]["question"], json!("delete it all?"), "{problem}");
+    }
+    assert_eq!(desk.get("/plans/p/tasks/gate").ok()["standing"], json!("ready"));
+    // What was changed needs approval first.
+    let preview = desk.get("/plans/p/preview").ok();
+    let seen = json!({ "version": preview["version"], "digest": preview["digest"] });
+    desk.post("/plans/p/actions/approve", &seen).ok();
+    let version = desk.get("/plans/p").ok()["version"].to_string();
+    let match_version = [("if-match", format!("\"{version}\""))];
+    let headers: Vec<(&str, &str)> =
+        match_version.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let path = "/plans/p/tasks/gate/actions/answer";
+    desk.by(&desk.person, "POST", path, &headers, &json!({ "answer": "yes" })).ok();
 }
 
 #[test]

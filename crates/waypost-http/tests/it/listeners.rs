@@ -75,7 +75,7 @@ fn run(desk: &Desk, tasks: usize) {
     for number in 0..tasks {
         let task = TaskId::new(format!("t{number}")).unwrap();
         let done = TaskReport::Done { result: None, output: None, sure: false };
-        let task = TaskRef { plan: &plan, task: &task, attempt: None, take_over: false };
+        let task = TaskRef { plan: &plan, task: &task, attempt: None, take_over: false, seen: None };
         desk.service.report(&by, task, done, Guard::NONE).unwrap();
     }
 }

@@ -313,7 +313,8 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
         }
     };
     let skipped_before = call.read(&plan, |plan| plan.counts().skipped)?;
-    let reference = TaskRef { plan: &plan, task: &task, attempt, take_over: arguments.flag("take_over")? };
+    let take_over = arguments.flag("take_over")?;
+    let reference = TaskRef { plan: &plan, task: &task, attempt, take_over, seen: None };
     call.service().report(&call.caller, reference, report, Guard::NONE)?;
     Ok(call.read(&plan, |plan| reported(plan, &task, status, skipped_before))?)
 }

@@ -9,9 +9,9 @@ use waypost_core::{
 };
 use waypost_service::{
     Caller, CreateOptions, EditOp, Guard, Hint, PersonAct, PersonVerb, Presence, Preview, Risk, Seen,
-    Service, ServiceError, may_start, preview_digest, start_refusal_hint, start_refusal_text,
+    Service, ServiceError, may_start, names_digest, preview_digest, start_refusal_hint, start_refusal_text,
 };
-use waypost_store::{MemoryStore, PlanStore};
+use waypost_store::{MemoryStore, PlanStore, Worker, WorkerKind};
 use waypost_testkit::{plan_of, task};
 
 const CONFIG: &str = r#"
@@ -126,6 +126,61 @@ fn nothing_is_approved_that_was_not_seen() {
     };
     assert_eq!(changes, ["~ a notes: (none) → !"]);
     desk.approve(&ada(), &desk.preview().seen()).unwrap();
+}
+
+#[test]
+fn what_changed_while_a_person_read_is_named() {
+    let desk = Desk::new([build("a")]);
+    // The worker of the plan reads another configuration meanwhile.
+    let publish = |text: &str| {
+        let now = desk.now();
+        let mut worker = Worker {
+            name: "elsewhere:1".to_owned(),
+            host: "elsewhere".to_owned(),
+            kind: WorkerKind::Worker,
+            queues: vec!["default".to_owned()],
+            plans: Vec::new(),
+            executors: vec!["build".to_owned()],
+            capacity: None,
+            version: "0.1.0".to_owned(),
+            began: now,
+            seen: now,
+            until: now,
+            draining: false,
+            definitions: Some(Json::of(&Definitions::of(&config(text)))),
+            waits_for: Vec::new(),
+        };
+        desk.service.register_worker(&mut worker, 60).unwrap();
+    };
+    publish(&CONFIG.replace("\"build\"", "\"all\""));
+    let shown = desk.preview();
+    assert_eq!(shown.resolved_by.as_deref(), Some("elsewhere:1"));
+    publish(&CONFIG.replace("\"build\"", "\"evil\""));
+    let refused = desk.approve(&ada(), &shown.seen()).unwrap_err();
+    assert_eq!(refused.code(), "changed_since_seen");
+    let said = format!("plan {} changed while you were reading: executor build: command", desk.plan);
+    assert_eq!(refused.to_string(), said);
+    publish(CONFIG);
+    let shown = desk.preview();
+    // Another process knows what was approved last, and the latest versions of the plan.
+    desk.approve(&ada(), &shown.seen()).unwrap();
+    desk.service.unregister_worker("elsewhere:1", &[]).unwrap();
+    let later = desk.configured(&CONFIG.replace("\"build\"", "\"evil\""));
+    let refused = later.service.not_as_seen(&later.preview(), &shown.digest);
+    assert_eq!(refused.to_string(), said);
+    let robin = Caller::new(Actor::agent("robin"));
+    let note = TaskChanges { notes: Some("!".into()), ..TaskChanges::default() };
+    let task = waypost_core::TaskId::new("a").unwrap();
+    let ops = vec![EditOp::ReviseTask { task, changes: Box::new(note) }];
+    desk.service.edit(&robin, &desk.plan, ops, Guard::NONE).unwrap();
+    let fresh = desk.configured(CONFIG);
+    let refused = fresh.service.not_as_seen(&fresh.preview(), &shown.digest);
+    assert_eq!(refused.facts()["changes"], serde_json::json!(["~ a notes: (none) → !"]));
+    // So few characters name nothing: an agent could make two plans that begin with them.
+    assert!(
+        names_digest(&shown.digest[..7 + 32], &shown.digest)
+            && !names_digest(&shown.digest[..7 + 31], &shown.digest)
+    );
 }
 
 #[test]
@@ -300,6 +355,40 @@ fn every_key_of_a_used_executor_is_bound() {
         assert_eq!(desk.may_start(ApprovalPolicy::Work), Ok(()), "{kind}: {before}");
         let refused = desk.configured(&text(after)).may_start(ApprovalPolicy::Work);
         assert!(refused.is_err(), "{kind}: {before} became {after}");
+    }
+}
+
+/// Lines of a dispatch executor and of its worker that say where, in what and as whom something runs.
+const PLACES: &[(&str, &str)] = &[
+    ("image = \"a@sha256:0\"", "image = \"b@sha256:0\""),
+    ("image = \"a\"", "image = \"a\"\nnetwork = \"host\""),
+    ("image = \"a\"", "image = \"a\"\nuser = \"root\""),
+    ("image = \"a\"", "image = \"a\"\nmounts = [{ source = \"src\", target = \"/src\" }]"),
+    ("image = \"a\"", "image = \"a\"\ntarget = \"kubernetes\""),
+    (
+        "image = \"a\"\ntarget = \"kubernetes\"",
+        "image = \"a\"\ntarget = \"kubernetes\"\nservice_account = \"admin\"",
+    ),
+    ("image = \"a\"", "target = \"slurm\""),
+    ("target = \"slurm\"", "target = \"slurm\"\npartition = \"gpu\""),
+    ("target = \"slurm\"", "target = \"local\""),
+];
+
+#[test]
+fn the_place_where_something_runs_is_bound() {
+    let text = |lines: &str| {
+        format!(
+            "[executors.build]\nkind = \"dispatch\"\ntarget = \"container\"\n[executors.build.workers.w]\ncommand = [\"make\"]\n{lines}\n"
+        )
+    };
+    for (before, after) in PLACES {
+        let inputs = r#"{"subagent":"w","workerInput":{}}"#;
+        let task = TaskSpec { work: work("build", inputs), ..task("a", &[]) };
+        let desk = Desk::with(&text(before), plan_of([task]));
+        desk.approve(&ada(), &desk.preview().seen()).unwrap();
+        assert_eq!(desk.may_start(ApprovalPolicy::Work), Ok(()), "{before}");
+        let (reason, _) = desk.configured(&text(after)).may_start(ApprovalPolicy::Work).unwrap_err();
+        assert_eq!(reason, StartRefusalReason::DigestMismatch, "{before} became {after}");
     }
 }
 

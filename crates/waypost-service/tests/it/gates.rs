@@ -10,7 +10,8 @@ use waypost_core::{
 use waypost_service::submit::{Start, SubmitError};
 use waypost_service::{
     Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
-    Record, Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, unproved_gates,
+    Record, Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, question_digest,
+    unproved_gates,
 };
 use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{id, plan_of, task};
@@ -98,8 +99,25 @@ impl Desk {
     }
 
     pub(crate) fn report(&self, by: &Caller, task: &str, report: TaskReport) -> Result<(), ServiceError> {
-        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None, take_over: false };
+        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None, take_over: false, seen: None };
         self.service.report(by, task, report, Guard::NONE).map(drop)
+    }
+
+    /// Answers what the task asks now.
+    pub(crate) fn answer(&self, by: &Caller, task: &str, answer: &str) -> Result<(), ServiceError> {
+        let digest = question_digest(&self.plan, &self.task(task));
+        self.answer_seen(by, task, answer, Some(&digest))
+    }
+
+    pub(crate) fn answer_seen(
+        &self,
+        by: &Caller,
+        task: &str,
+        answer: &str,
+        seen: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None, take_over: false, seen };
+        self.service.answer(by, task, answer, Guard::NONE).map(drop)
     }
 
     pub(crate) fn claim(&self, by: &Caller, task: &str) -> Result<(), ServiceError> {
@@ -190,11 +208,7 @@ fn rows() -> Vec<Row> {
         ),
         ("claim gate", |desk, by| desk.claim(by, "gate"), ["", "", "", "human_gate", "human_gate"]),
         ("claim far", |desk, by| desk.claim(by, "far"), ["", "", "", "machine_work", "human_gate"]),
-        (
-            "answer gate",
-            |desk, by| desk.service.answer(by, &desk.plan, &id("gate"), "yes", Guard::NONE).map(drop),
-            PROVED,
-        ),
+        ("answer gate", |desk, by| desk.answer(by, "gate", "yes"), PROVED),
         (
             "claim after",
             |desk, by| desk.claim(by, "after"),
@@ -377,7 +391,7 @@ fn without_a_terminal_nobody_is_more_than_an_agent_in_a_plan_that_a_person_appro
 #[test]
 fn a_person_who_ends_a_gate_leaves_a_record() {
     let desk = Desk::new();
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     let gate = desk.task("gate").state.gate().cloned().unwrap();
     assert_eq!(
         (gate.outcome, gate.proof, gate.via.as_str()),
@@ -540,7 +554,13 @@ fn a_program_reports_on_its_own_attempt_only() {
         ..Caller::new(Actor::worker(plan.as_str()))
     };
     let finish = |by: &Caller, task: &str, attempt| {
-        let task = TaskRef { plan: &desk.plan, task: &id(task), attempt: Some(attempt), take_over: false };
+        let task = TaskRef {
+            plan: &desk.plan,
+            task: &id(task),
+            attempt: Some(attempt),
+            take_over: false,
+            seen: None,
+        };
         let found = desk.service.report(by, task, done(), Guard::NONE);
         found.map_or_else(|error| error.code(), |_| String::new())
     };
@@ -686,7 +706,7 @@ fn no_agent_takes_anything_out_from_behind_a_gate_that_is_open() {
         act(&desk, &present()).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     let desk = noted(Vec::new());
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     desk.report(&agent(), "note", skipped()).unwrap();
 }
 
@@ -698,7 +718,7 @@ fn an_answered_question_stays_the_one_that_was_answered() {
         vec![EditOp::ReviseTask { task: id("gate"), changes: Box::new(changes) }]
     };
     desk.edit(&present(), ask("tidy the docs?")).unwrap();
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(code(desk.edit(&agent(), ask("deploy?"))), "human_gate");
     desk.edit(&present(), ask("deploy?")).unwrap();
     let preview = desk.service.preview(&desk.plan).unwrap();
@@ -713,7 +733,7 @@ fn a_gate_that_is_open_holds_what_was_ended_behind_it() {
     assert_eq!(desk.unproved(), []);
     desk.report(&present(), "second", skipped()).unwrap();
     assert_eq!(desk.unproved(), [id("gate")], "nobody has said yes");
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(desk.unproved(), []);
     // One good end is enough for what is content with any.
     let any = TaskSpec { when: DependencyRule::AnyDone, ..task("any", &["note", "free"]) };
@@ -745,4 +765,40 @@ fn an_executor_that_is_not_defined_here_may_be_a_person_elsewhere() {
     there.cancel_task(&present(), &plan, &id("gate"), "", Guard::NONE).unwrap();
     let refused = here.retry_task(&agent(), &plan, &id("gate"), Guard::NONE).unwrap_err();
     assert_eq!(refused.code(), "human_gate", "{refused}");
+}
+
+#[test]
+fn an_answer_counts_only_for_what_was_read() {
+    let desk = Desk::of(&present(), plan_of([with_work("gate", "human", &[]), task("todo", &[])]));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let gate = || question_digest(&desk.plan, &desk.task("gate"));
+    assert_eq!(code(desk.answer_seen(&present(), "gate", "yes", None)), "seen_missing");
+    let read = gate();
+    let words = TaskChanges { description: Some("delete it all?".into()), ..TaskChanges::default() };
+    desk.edit(&agent(), vec![EditOp::ReviseTask { task: id("gate"), changes: Box::new(words) }]).unwrap();
+    let Err(error) = desk.answer_seen(&present(), "gate", "yes", Some(&read)) else { panic!() };
+    assert_eq!(error.code(), "changed_since_seen");
+    assert!(error.to_string().contains("delete it all?"), "{error}");
+    assert_eq!(error.facts()["digest"], gate());
+    assert_eq!(desk.task("gate").state.status, Status::Pending);
+    let seen = desk.service.preview(&desk.plan).unwrap().seen();
+    desk.service.approve(&present(), &desk.plan, seen, "", Guard::NONE).unwrap();
+    // The version of the plan names the question as well.
+    let version = desk.service.read(&desk.plan, Plan::version).unwrap();
+    let task = TaskRef { plan: &desk.plan, task: &id("gate"), attempt: None, take_over: false, seen: None };
+    desk.service.answer(&present(), task, "yes", Guard::at(version)).unwrap();
+    // A worker that asks once more, the same, asks another question.
+    desk.claim(&agent(), "todo").unwrap();
+    let ask = || {
+        TaskReport::Question(Box::new(waypost_core::QuestionRequest {
+            text: "now?".into(),
+            ..Default::default()
+        }))
+    };
+    desk.report(&agent(), "todo", ask()).unwrap();
+    let first = question_digest(&desk.plan, &desk.task("todo"));
+    desk.answer_seen(&present(), "todo", "yes", Some(&first)).unwrap();
+    desk.claim(&agent(), "todo").unwrap();
+    desk.report(&agent(), "todo", ask()).unwrap();
+    assert_eq!(code(desk.answer_seen(&present(), "todo", "yes", Some(&first))), "changed_since_seen");
 }

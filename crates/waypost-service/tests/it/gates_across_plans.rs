@@ -52,7 +52,7 @@ fn an_end_by_an_agent_opens_no_gate_for_other_plans() {
     }
     let desk = Desk::of(&present(), plan());
     desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(held(&desk, "gate", DependencyRule::AllDone), Vec::<String>::new());
 }
 
@@ -75,7 +75,7 @@ fn a_name_of_an_agent_opens_no_gate() {
     let evil = Caller::new(Actor::agent("mallory"));
     let tasks = vec![task("gate", &[]), task("open", &[])];
     let forged = desk.service.create(&evil, named(tasks), CreateOptions::default()).unwrap().plan;
-    let of = TaskRef { plan: &forged, task: &id("gate"), attempt: None, take_over: false };
+    let of = TaskRef { plan: &forged, task: &id("gate"), attempt: None, take_over: false, seen: None };
     desk.service.report(&evil, of, done(), Guard::NONE).unwrap();
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
     let behind = desk.service.behind_gates_of_others(&waiting, &[id("next")]).unwrap();
@@ -99,14 +99,14 @@ fn an_agent_that_calls_itself_like_the_owner_opens_no_gate() {
     let robin = Caller::new(Actor::agent("robin"));
     let tasks = vec![task("mid", &[]), task("open", &[])];
     let forged = desk.service.create(&robin, of_robin(tasks), CreateOptions::default()).unwrap().plan;
-    let of = TaskRef { plan: &forged, task: &id("mid"), attempt: None, take_over: false };
+    let of = TaskRef { plan: &forged, task: &id("mid"), attempt: None, take_over: false, seen: None };
     desk.service.report(&robin, of, done(), Guard::NONE).unwrap();
     let held = || {
         let waiting = desk.service.read(&plan, Plan::clone).unwrap();
         desk.service.behind_gates_of_others(&waiting, &[id("deploy")]).unwrap()
     };
     assert_eq!(held(), [(id("deploy"), "robin:mid".to_owned())]);
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(held(), []);
 }
 
@@ -125,7 +125,7 @@ fn waits_through_plain_task(desk: &Desk, when: DependencyRule) -> PlanId {
 fn no_agent_ends_a_task_without_work_that_waits_for_a_gate_of_another_plan() {
     let desk = noted(Vec::new());
     let plan = waits_through_plain_task(&desk, DependencyRule::AllDone);
-    let of = TaskRef { plan: &plan, task: &id("pre"), attempt: None, take_over: false };
+    let of = TaskRef { plan: &plan, task: &id("pre"), attempt: None, take_over: false, seen: None };
     let skip = desk.service.report(&agent(), of, skipped(), Guard::NONE).map(drop);
     assert_eq!(code(skip), "human_gate");
     let cancel = desk.service.cancel_task(&agent(), &plan, &id("pre"), "", Guard::NONE).map(drop);
@@ -137,7 +137,7 @@ fn no_agent_ends_a_task_without_work_that_waits_for_a_gate_of_another_plan() {
         desk.service.behind_gates_of_others(&waiting, &[id("pre")]).unwrap().len()
     };
     assert_eq!(held(), 1);
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(held(), 0);
 }
 
@@ -149,7 +149,7 @@ fn no_agent_ends_a_task_further_on_that_waits_for_a_gate_of_another_plan() {
     let draft = plan_of([pre, task("step", &["pre"]), with_work("deploy", "build", &["step"])]);
     let plan = desk.service.create(&present(), draft, CreateOptions::default()).unwrap().plan;
     desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
-    let of = TaskRef { plan: &plan, task: &id("step"), attempt: None, take_over: false };
+    let of = TaskRef { plan: &plan, task: &id("step"), attempt: None, take_over: false, seen: None };
     let skip = |by: &Caller| desk.service.report(by, of, skipped(), Guard::NONE).map(drop);
     assert_eq!(code(skip(&agent())), "human_gate");
     // However it was ended, nothing starts behind it.
@@ -182,7 +182,7 @@ fn more_plans_than_are_looked_at_open_no_gate() {
         desk.service.create(&ann, of_ann(Vec::new()), CreateOptions::default()).unwrap();
     }
     for (plan, task) in [(&forged, "ok"), (&middle, "mid")] {
-        let of = TaskRef { plan, task: &id(task), attempt: None, take_over: false };
+        let of = TaskRef { plan, task: &id(task), attempt: None, take_over: false, seen: None };
         desk.service.report(&ann, of, done(), Guard::NONE).unwrap();
     }
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
@@ -268,7 +268,7 @@ fn what_other_plans_wait_for_stays_behind_gates() {
     }
     let free = waits_for(&desk, task("free", &[]), &desk.plan, "note");
     detach(&free, &agent(), "free").unwrap();
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     desk.report(&agent(), "note", done()).unwrap();
     detach(&chain, &agent(), "chain").unwrap();
 }
@@ -302,7 +302,7 @@ fn no_change_of_another_plan_opens_a_gate_that_was_there_when_a_person_approved(
         vec![EditOp::RemoveTask { task: id(task), drop_dependencies: true }]
     }
     fn no(desk: &Desk) {
-        desk.service.answer(&present(), &desk.plan, &id("gate"), "no", Guard::NONE).unwrap();
+        desk.answer(&present(), "gate", "no").unwrap();
     }
     fn no_work() -> TaskChanges {
         TaskChanges { work: Some(None), ..TaskChanges::default() }
@@ -422,7 +422,7 @@ fn whoever_approves_sees_the_gates_of_other_plans_and_no_agent_detaches_them_mea
         let refused = desk.edit(&agent(), ops).unwrap_err();
         assert_eq!(refused.code(), "human_gate", "{refused}");
     }
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(shown(&plans[0]), None);
     desk.edit(&agent(), moved("waits")).unwrap();
 }
@@ -437,7 +437,7 @@ fn what_counts_is_what_stood_there_at_the_approval() {
         let seen = desk.service.preview(plan).unwrap().seen();
         desk.service.approve(&present(), plan, seen, "", Guard::NONE).unwrap();
     }
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "no", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "no").unwrap();
     desk.service.restore(&agent(), &desk.plan, 1, Guard::NONE).unwrap();
     let _refused = desk.report(&agent(), "mid", done());
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
@@ -467,7 +467,7 @@ fn a_plan_of_the_same_owner_passes_no_check_and_does_no_machines_work() {
         desk.service.activate(&agent(), &other, Guard::NONE).unwrap();
         desk.service.claim(&agent(), &other, &id("tests"), ClaimOptions::default(), Guard::NONE).unwrap();
         let tests = id("tests");
-        let tests = TaskRef { plan: &other, task: &tests, attempt: None, take_over: false };
+        let tests = TaskRef { plan: &other, task: &tests, attempt: None, take_over: false, seen: None };
         desk.service.report(&agent(), tests, done(), Guard::NONE).unwrap();
         let waiting = desk.service.read(&plan, Plan::clone).unwrap();
         assert!(waiting.ready().any(|task| task.spec.id == id("deploy")), "the name is met");
@@ -494,4 +494,48 @@ fn no_agent_hides_a_plan_that_others_wait_for_by_its_owners_name() {
     };
     assert_eq!(code(desk.service.edit(&agent(), &link, rename(), Guard::NONE).map(drop)), "human_gate");
     desk.service.edit(&present(), &link, rename(), Guard::NONE).unwrap();
+}
+
+#[test]
+fn a_preview_names_the_gates_of_other_plans_that_no_longer_hold_the_work_back() {
+    let desk = Desk::of(
+        &present(),
+        plan_of([with_work("gate", "human", &[]), task("mid", &["gate"]), with_work("late", "human", &[])]),
+    );
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let there = elsewhere(None, Some(desk.plan.clone()), "mid");
+    let spec = TaskSpec { depends_on: vec![there], ..with_work("next", "build", &[]) };
+    let plan = desk.service.create(&agent(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
+    let preview = || desk.service.preview(&plan).unwrap();
+    let approve = || desk.service.approve(&present(), &plan, preview().seen(), "", Guard::NONE).unwrap();
+    approve();
+    assert_eq!((preview().since_approval, preview().changes), (Vec::new(), None));
+    // The other plan changes, and this one as well, so that somebody is asked.
+    let waits =
+        TaskChanges { depends_on: Some(vec![Dependency::Task(id("late"))]), ..TaskChanges::default() };
+    desk.edit(&present(), vec![EditOp::ReviseTask { task: id("mid"), changes: Box::new(waits) }]).unwrap();
+    let words = TaskChanges { notes: Some("quickly".into()), ..TaskChanges::default() };
+    let ops = vec![EditOp::ReviseTask { task: id("next"), changes: Box::new(words) }];
+    desk.service.edit(&agent(), &plan, ops, Guard::NONE).unwrap();
+    let other = &desk.plan;
+    let expected = [
+        format!("no longer waits for {other}/gate, which no person has ended"),
+        format!("now waits for {other}/late"),
+    ];
+    assert_eq!(preview().since_approval, expected);
+    approve();
+    assert_eq!(preview().since_approval, [""; 0], "a person has seen it");
+    // What a person ended is not missing.
+    desk.answer(&present(), "late", "yes").unwrap();
+    let words = TaskChanges { notes: Some("slowly".into()), ..TaskChanges::default() };
+    let ops = vec![EditOp::ReviseTask { task: id("next"), changes: Box::new(words) }];
+    desk.service.edit(&agent(), &plan, ops, Guard::NONE).unwrap();
+    assert_eq!(preview().since_approval, [""; 0]);
+    approve();
+    // A dependency on another plan that an agent drops.
+    let none = TaskChanges { depends_on: Some(Vec::new()), ..TaskChanges::default() };
+    let ops = vec![EditOp::ReviseTask { task: id("next"), changes: Box::new(none) }];
+    desk.service.edit(&agent(), &plan, ops, Guard::NONE).unwrap();
+    let (_, changes) = preview().changes.unwrap();
+    assert_eq!(changes, [format!("~ next depends_on: -{other}/mid")]);
 }

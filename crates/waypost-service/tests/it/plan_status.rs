@@ -77,7 +77,7 @@ fn a_task_for_a_person_comes_before_failures_and_what_runs() {
     assert_eq!(shown(&desk), is("person", "your task", true));
     fail(&desk, "todo", "no disk\nat line 3");
     assert_eq!(shown(&desk), is("person", "your task", true));
-    desk.service.answer(&present(), &desk.plan, &id("gate"), "yes", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(shown(&desk), is("failed", "1 task failed", true));
     assert!(status(&desk).detail.ends_with(": no disk"), "{:?}", status(&desk));
     ask(&desk, "other", "Which?", &["a", "b"]);

@@ -1,7 +1,7 @@
 //! Writes for the user, each one call of the service.
 
 use waypost_core::{Draft, Phase, PlanId, PlanSpec};
-use waypost_service::{CreateOptions, EditOp, Guard, Seen, ServiceError, WriteReply};
+use waypost_service::{CreateOptions, EditOp, Guard, Seen, ServiceError, TaskRef, WriteReply};
 
 use super::context::EffectContext;
 use crate::history::HistoryReply;
@@ -69,7 +69,11 @@ impl EffectContext {
             PlanAction::CancelPlan => service.finish(by, id, Phase::Cancelled, "", Guard::NONE),
             PlanAction::RetryTask(task) => service.retry_task(by, id, &task, Guard::NONE),
             PlanAction::RetryAll => service.retry_plan(by, id, Guard::NONE),
-            PlanAction::Answer(task, answer) => service.answer(by, id, &task, &answer, Guard::NONE),
+            PlanAction::Answer { task, answer, seen } => {
+                let seen = Some(seen.as_str());
+                let task = TaskRef { plan: id, task: &task, attempt: None, take_over: false, seen };
+                service.answer(by, task, &answer, Guard::NONE)
+            }
         }?)
     }
 

@@ -174,7 +174,7 @@ impl RunView {
         }
         let typed = if asked.choices.len() == 1 { first.as_str() } else { "" };
         let dialog = Dialog::ask(format!("Answer {task}"), lines, typed, "send");
-        self.dialog(OpenDialog::Answer(task), dialog, context);
+        self.dialog(OpenDialog::Answer(task, asked.digest), dialog, context);
     }
 
     pub(super) fn write(&self, action: PlanAction, success: &str, context: &mut Context<'_>) {
@@ -196,15 +196,16 @@ impl RunView {
                 self.write(PlanAction::Reject(typed.to_owned()), "rejected", context);
             }
             // An empty answer is most likely Enter pressed twice, and it would complete a task for a person.
-            (OpenDialog::Answer(_), _) if typed.trim().is_empty() => {
+            (OpenDialog::Answer(..), _) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "an answer must not be empty");
                 self.answer(context);
             }
-            (OpenDialog::Answer(task), _) => {
+            (OpenDialog::Answer(task, seen), _) => {
                 // The next question or a running task is more interesting than the answered one.
                 self.chosen = None;
                 let success = format!("answered {task}");
-                self.write(PlanAction::Answer(task, typed.to_owned()), &success, context);
+                let answer = typed.to_owned();
+                self.write(PlanAction::Answer { task, answer, seen }, &success, context);
             }
             (OpenDialog::CancelTask(task), _) => {
                 let said = format!("cancelled {task}");

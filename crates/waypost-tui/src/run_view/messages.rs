@@ -69,7 +69,12 @@ pub enum PlanAction {
     RetryTask(TaskId),
     RetryAll,
     /// Answer the question of a task, or complete a task for a person.
-    Answer(TaskId, String),
+    Answer {
+        task: TaskId,
+        answer: String,
+        /// The digest of what the person has read.
+        seen: String,
+    },
 }
 
 /// A reply to the run view.

@@ -1,9 +1,9 @@
 //! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Depends on the plan only.
 
 use waypost_core::{
-    Counts, EffectiveStatus, Phase, Plan, Question, StartRefusal, Status, Task, TaskId, Timestamp,
+    Counts, EffectiveStatus, Phase, Plan, PlanId, StartRefusal, Status, Task, TaskId, Timestamp,
 };
-use waypost_service::{approval_text, start_refusal_hint, start_refusal_text};
+use waypost_service::{approval_text, question_digest, start_refusal_hint, start_refusal_text};
 
 use crate::hint_text::hint_text;
 
@@ -54,6 +54,8 @@ pub struct TaskQuestion {
     pub text: String,
     /// The possible answers; if empty, any answer is possible.
     pub choices: Vec<String>,
+    /// The digest of what is asked, which the answer names.
+    pub digest: String,
 }
 
 /// A plan as the run view shows it.
@@ -125,7 +127,9 @@ impl PlanSnapshot {
             started_at: state.started_at,
             ended_at: state.updated_at.filter(|_| state.phase.is_finished()),
             rate,
-            rows: rows.map(|(group, _, place, task, standing)| row(group, place, task, standing)).collect(),
+            rows: rows
+                .map(|(group, _, place, task, standing)| row(plan.id(), group, place, task, standing))
+                .collect(),
             left_out,
         }
     }
@@ -151,7 +155,7 @@ fn group(standing: EffectiveStatus, for_people: bool) -> Group {
     }
 }
 
-fn row(group: Group, place: usize, task: &Task, standing: EffectiveStatus) -> Row {
+fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: EffectiveStatus) -> Row {
     let state = &task.state;
     let said = match state.status {
         Status::Running => state.progress.clone().unwrap_or_default(),
@@ -160,13 +164,14 @@ fn row(group: Group, place: usize, task: &Task, standing: EffectiveStatus) -> Ro
             state.why().unwrap_or_default()
         }
     };
-    let asked =
-        |question: &Question| TaskQuestion { text: question.text.clone(), choices: question.choices.clone() };
+    let asked = |text: String, choices: &[String]| TaskQuestion {
+        text,
+        choices: choices.to_vec(),
+        digest: question_digest(plan, task),
+    };
     let question = match (group, state.question()) {
-        (_, Some(question)) => Some(asked(question)),
-        (Group::Asking, None) => {
-            Some(TaskQuestion { text: beginning(&task.spec.description), choices: Vec::new() })
-        }
+        (_, Some(question)) => Some(asked(question.text.clone(), &question.choices)),
+        (Group::Asking, None) => Some(asked(beginning(&task.spec.description), &[])),
         (Group::Running | Group::Failed | Group::Waiting | Group::Ended, None) => None,
     };
     Row {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
-use waypost_core::{Phase, Plan, PlanId};
-use waypost_service::is_for_people;
+use waypost_core::{Json, Phase, Plan, PlanId, Task};
+use waypost_service::{TaskRef, is_for_people, question_digest};
 use waypost_store::{PlanStore, PlanSummary, Query, Sort};
+use waypost_text::reveal;
 
+use waypost_cli::approval_prompt;
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::options::{Guard, within};
@@ -23,14 +25,18 @@ const ROWS_MAX: usize = 1_000;
 const PLANS_PAGE: usize = 100;
 
 const EXAMPLES: &str = "\
-Only people can answer. A question with choices takes one of them, or an unambiguous prefix.
+Only people can answer, at a terminal, which shows the question and asks. The answer counts for that
+question only: another one needs another answer. --seen names the question that you have read, by
+the digest that `answer --json` lists, and skips the question, not the terminal.
+A question with choices takes one of them, or an unambiguous prefix.
 Any answer but no completes a task for a person (an executor of kind human); no fails it.
 
 Examples:
   waypost answer
   waypost answer kq3
+  waypost answer kq3 deploy
   waypost answer kq3 deploy yes
-  waypost answer kq3 deploy yes --sign --key ~/.ssh/id_ed25519
+  waypost answer kq3 deploy yes --seen DIGEST --sign --key ~/.ssh/id_ed25519
   waypost answer kq3 release 'use the second candidate'";
 
 #[derive(Debug, Args)]
@@ -39,23 +45,63 @@ pub(crate) struct Answer {
     /// Plan id or prefix [default: list everything that waits for a person]
     plan: Option<String>,
     /// Task id or prefix [default: list everything of the plan]
-    #[arg(requires = "answer")]
     task: Option<String>,
-    /// Answer text
+    /// Answer text [default: read it from the terminal]
     answer: Vec<String>,
+    /// Digest of the question that you have read, as `answer --json` lists it; do not ask
+    #[arg(long, value_name = "DIGEST", requires = "answer")]
+    seen: Option<String>,
     /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = ROWS_DEFAULT)]
     limit: usize,
     /// Continue after the cursor that the previous page printed
     #[arg(long, alias = "after", value_name = "PLAN/TASK")]
     cursor: Option<String>,
-    /// Sign the answer to a task for a person with `ssh-keygen`; no terminal is needed
+    /// Sign the answer to a task for a person with `ssh-keygen`; with --seen no terminal is needed
     #[arg(long, requires = "task")]
     sign: bool,
     #[command(flatten)]
     key: SigningKey,
     #[command(flatten)]
     guard: Guard,
+}
+
+/// What a task asks a person.
+struct OpenQuestion {
+    /// Everything that the person reads before they answer, a line each.
+    lines: Vec<String>,
+    digest: String,
+    /// Whether a worker asks, and continues with the answer.
+    is_question: bool,
+}
+
+impl OpenQuestion {
+    /// Returns what a task asks; `None` if it asks nothing.
+    fn of(plan: &Plan, task: &Task, config: &Config) -> Option<Self> {
+        let (spec, question) = (&task.spec, task.state.question());
+        if question.is_none() && !is_for_people(config, task) {
+            return None;
+        }
+        let mut lines = vec![format!("plan {}, task {}", plan.id(), reveal(spec.id.as_str()))];
+        let mut say = |name: &'static str, text: &str| {
+            if !text.is_empty() {
+                approval_prompt::add_texts(2, &[(name, text.to_owned())], &mut lines);
+            }
+        };
+        say("title", &plan.spec().title);
+        say("description", &spec.description);
+        say("notes", &spec.notes);
+        if let Some(work) = spec.work.as_deref().filter(|work| work.inputs != Json::empty_object()) {
+            say("inputs", work.inputs.as_str());
+        }
+        if let Some(question) = question {
+            say("question", &question.text);
+            say("asked by", &question.by);
+            say("possible answers", &question.choices.join(" | "));
+        }
+        let digest = question_digest(plan.id(), task);
+        Some(Self { lines, digest, is_question: question.is_some() })
+    }
 }
 
 struct Row {
@@ -72,30 +118,64 @@ impl Answer {
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;
-                self.answer(context, &found, task)
+                self.answer(context, &found, task, &config)
             }
             (plan, _) => self.list(context, plan.as_deref(), &config),
         }
     }
 
-    fn answer(&self, context: &mut Context, found: &PlanHandle, task: &str) -> Outcome {
+    fn answer(&self, context: &mut Context, found: &PlanHandle, task: &str, config: &Config) -> Outcome {
         let task = found.task(task)?;
-        let answer = self.answer.join(" ");
-        let asks = found.read(|plan| {
-            let known = plan.task(task.as_str());
-            known.is_some_and(|task| task.state.question().is_some())
-        })?;
-        let (by, guard) = (context.caller()?, (&self.guard).into());
-        let (service, plan) = (&found.service, &found.id);
+        let by = context.caller()?;
+        let asked = found
+            .read(|plan| plan.task(task.as_str()).and_then(|task| OpenQuestion::of(plan, task, config)))?;
+        let asks = asked.as_ref().is_some_and(|asked| asked.is_question);
+        let (mut answer, mut seen) = (self.answer.join(" "), self.seen.clone());
+        // Whoever is not there to be asked is refused by the service.
+        if let Some(asked) = &asked
+            && seen.is_none()
+            && by.is_present()
+            && (self.guard.expect_version.is_none() || answer.is_empty())
+        {
+            answer = self.ask(context, asked, answer)?;
+            seen = Some(asked.digest.clone());
+        }
+        let guard = (&self.guard).into();
+        let reference =
+            TaskRef { plan: &found.id, task: &task, attempt: None, take_over: false, seen: seen.as_deref() };
+        let service = &found.service;
         let reply = match self.sign {
-            false => service.answer(&by, plan, &task, &answer, guard)?,
+            false => service.answer(&by, reference, &answer, guard)?,
             true => self
                 .key
-                .sign(found, |signing| service.answer_signed(&by, plan, &task, &answer, guard, signing))?,
+                .sign(found, |signing| service.answer_signed(&by, reference, &answer, guard, signing))?,
         };
         let said =
             if asks { format!("{task} is answered and can continue") } else { format!("{task} is answered") };
         context.done_task(found, &reply, &task, &said)
+    }
+
+    /// Shows what is asked, and returns the answer that the person gives, or confirms.
+    fn ask(&self, context: &Context, asked: &OpenQuestion, answer: String) -> Outcome<String> {
+        if context.out.json {
+            let hint = "add --seen DIGEST, as `waypost answer --json` lists it: with --json nobody is asked";
+            let missing = Failure::failed("nobody was asked", hint);
+            return Err(Failure { code: "seen_missing".to_owned(), ..missing });
+        }
+        let mut terminal = approval_prompt::terminal("answering", String::new())?;
+        for line in &asked.lines {
+            terminal.write_line(line).map_err(approval_prompt::unusable)?;
+        }
+        if answer.is_empty() {
+            let typed = terminal.ask("Your answer: ").map_err(approval_prompt::unusable)?;
+            return Ok(typed.trim().to_owned());
+        }
+        let question = format!("Answer {:?}? Type yes to send: ", reveal(&answer));
+        let typed = terminal.ask(&question).map_err(approval_prompt::unusable)?;
+        match typed.trim() {
+            "yes" => Ok(answer),
+            _ => Err(Failure::failed("nothing was answered", "")),
+        }
     }
 
     fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {
@@ -134,7 +214,7 @@ impl Answer {
         for row in &rows {
             context.out.line(&row.line);
         }
-        context.out.say("answer with: waypost answer PLAN TASK ANSWER");
+        context.out.say("answer with: waypost answer PLAN TASK");
         if let Some(next) = next {
             context.out.say(format!("for more, add --cursor '{next}'"));
         }
@@ -203,6 +283,7 @@ fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
             value: json!({
                 "plan": id, "task": name, "kind": "question", "question": question.text,
                 "choices": question.choices, "asked_by": question.by, "asked_at": question.asked_at,
+                "digest": question_digest(id, task),
             }),
             line: format!("{id} {name}  {}{choices}", text::one_line(&question.text)),
         });
@@ -215,6 +296,7 @@ fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
                 task: name.to_string(),
                 value: json!({
                     "plan": id, "task": name, "kind": "task", "question": task.spec.description,
+                    "digest": question_digest(id, task),
                 }),
                 line: format!("{id} {name}  {}", text::one_line(&task.spec.description)),
             });

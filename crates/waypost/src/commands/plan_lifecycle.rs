@@ -24,7 +24,7 @@ Examples:
   waypost approve kq3
   waypost approve kq3 --note 'go, but not on Friday'
   waypost approve kq3 --hold deploy
-  waypost approve kq3 --yes --seen 3f9a12bc77de
+  waypost approve kq3 --yes --seen DIGEST
   waypost approve kq3 --sign --key ~/.ssh/id_ed25519";
 
 #[derive(Debug, Args)]
@@ -73,8 +73,8 @@ impl Approve {
         let preview = found.service.preview(&found.id)?;
         let answer = Answer { yes: self.yes, seen: self.seen.as_deref() };
         let by = match self.sign && Terminal::open().is_err() {
-            true => approval_prompt::confirm_seen(&preview, answer).map(|()| by)?,
-            false => approval_prompt::confirm(context, &preview, answer, "Approve it?")?,
+            true => approval_prompt::confirm_seen(&found.service, &preview, answer).map(|()| by)?,
+            false => approval_prompt::confirm(context, &found.service, &preview, answer, "Approve it?")?,
         };
         let new = NewApproval { seen: Some(preview.seen()), note: &self.note, hold: &hold, signing: None };
         let reply = match self.sign {

@@ -163,15 +163,18 @@ impl Run {
                 }
                 return Ok(());
             }
-            begin.assign(context, &plans, &id)?;
+            let agreed = begin.change(context, &config, &entered)?;
             if self.tui {
-                // Whatever has to be approved first is shown there.
-                context.service_with(&plans, &config)?.start(
-                    &context.caller()?,
-                    &id,
-                    entered.named,
-                    waypost_service::Guard::NONE,
-                )?;
+                // Whatever has to be approved first, and was not yet, is shown there.
+                match agreed {
+                    Some(agreed) => {
+                        begin.activate(context, &config, &entered, Some(agreed))?;
+                    }
+                    None => {
+                        let (service, by) = (context.service_with(&plans, &config)?, context.caller()?);
+                        service.start(&by, &id, entered.named, waypost_service::Guard::NONE)?;
+                    }
+                }
                 tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
                 let summary = Summary {
                     asked_to_end: None,
@@ -183,7 +186,7 @@ impl Run {
                 return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
             }
             let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
-            if !over && begin.activate(context, &config, &entered)? == Approval::Awaited {
+            if !over && begin.activate(context, &config, &entered, agreed)? == Approval::Awaited {
                 return Err(prepare::not_approved(context, &id)?);
             }
             let relay = webhooks::start(context, &folders, &config, &plans, since)?;

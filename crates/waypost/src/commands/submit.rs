@@ -79,7 +79,7 @@ impl Submit {
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(Arc::clone(&entered.plans), entered.id.clone());
         found.service.startable(&context.caller()?, &found.id)?;
-        begin.assign(context, &found.plans, &found.id)?;
+        let agreed = begin.change(context, &config, &entered)?;
         let (phase, before) = found.read(|plan| (plan.state().phase, plan.version()))?;
         let mut said = if entered.made {
             "submitted".to_owned()
@@ -87,7 +87,7 @@ impl Submit {
             "the same plan is already in the store".to_owned()
         };
         let mut runs = false;
-        match begin.activate(context, &config, &entered)? {
+        match begin.activate(context, &config, &entered, agreed)? {
             Approval::Given => runs = true,
             Approval::Awaited => {
                 if phase == Phase::Draft {

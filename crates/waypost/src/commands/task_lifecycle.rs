@@ -34,7 +34,7 @@ pub(crate) struct Reporter {
 
 impl Reporter {
     pub(crate) fn on<'a>(&self, plan: &'a PlanId, task: &'a TaskId) -> TaskRef<'a> {
-        TaskRef { plan, task, attempt: self.attempt, take_over: self.take_over }
+        TaskRef { plan, task, attempt: self.attempt, take_over: self.take_over, seen: None }
     }
 }
 

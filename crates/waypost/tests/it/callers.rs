@@ -163,39 +163,71 @@ fn an_agent_or_a_program_that_unsets_its_variables_is_known_by_its_ancestors() {
 }
 
 #[test]
-fn a_folder_of_another_user_is_not_used() {
+fn a_folder_of_another_user_is_not_used_and_keeps_nobody_from_working_below() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
     const NOBODY: u32 = 65_534;
-    let workspace = Workspace::new();
+    let workspace = workspace();
     let shared = workspace.root.join("shared");
     let (planted, mine) = (shared.join(".waypost"), shared.join("mine"));
     fs::create_dir_all(&mine).unwrap();
     put(&planted.join("config.toml"), TOUCH);
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
-    let list = |folder: &Path| {
-        let mut command = waypost(&workspace, &["-C", folder.to_str().unwrap(), "--json", "list"]);
-        if fs::metadata(&mine).unwrap().uid() != 0 {
+    let at = |words: &[&str]| {
+        let words = [&["-C", mine.to_str().unwrap()], words].concat();
+        waypost(&workspace, &words)
+    };
+    let said = |output: &Output, why: &str| {
+        let (out, err) = text(output);
+        assert!(output.status.success(), "{out}{err}");
+        assert_eq!(err.matches(why).count(), 1, "{out}{err}");
+    };
+    // What runs there is not what was planted.
+    fs::copy(workspace.work().join("p.json"), mine.join("p.json")).unwrap();
+    said(&at(&["list"]).output().unwrap(), "which others can write, and is not used");
+    check(&at(&["run", "p.json"]).output().unwrap(), 4, "touch");
+    assert!(!mine.join("ran").exists() && !shared.join("ran").exists());
+    assert!(!planted.join("waypost.db").exists(), "nothing is written there");
+    if fs::metadata(&mine).unwrap().uid() == 0 {
+        chown(&planted, Some(NOBODY), None).unwrap();
+        said(&at(&["list"]).output().unwrap(), "belongs to nobody (uid 65534) and is not used");
+    }
+    said(&at(&["new", "A"]).output().unwrap(), "and is not used");
+    assert!(mine.join(".waypost/waypost.db").exists());
+    check(&at(&["list"]).output().unwrap(), 0, "");
+    assert!(!text(&at(&["list"]).output().unwrap()).1.contains("is not used"), "one's own is nearer");
+    // One's own folder has to be one's own, whatever is started there.
+    let is_root = fs::metadata(&mine).unwrap().uid() == 0;
+    if is_root {
+        chown(&mine, Some(NOBODY), None).unwrap();
+    }
+    let as_stranger = |words: &[&str]| {
+        let mut command = at(&[&["--json"], words].concat());
+        if !is_root {
             // Another user than the one whose folders these are.
             command.env("WAYPOST_INJECTED_UID", "4242");
         }
-        command.output().unwrap()
+        command
     };
-    if fs::metadata(&mine).unwrap().uid() == 0 {
-        check(&list(&mine), 1, "\"code\":\"foreign_owner\"");
-        check(&list(&mine), 1, "which others can write, and is not used");
-        chown(&planted, Some(NOBODY), None).unwrap();
-        check(&list(&mine), 1, "belongs to nobody (uid 65534) and is not used");
-        check(
-            &waypost(&workspace, &["-C", mine.to_str().unwrap(), "new", "A"]).output().unwrap(),
-            1,
-            "belongs to",
-        );
-        fs::create_dir(mine.join(".git")).unwrap();
-        check(&list(&mine), 0, "");
-        chown(&mine, Some(NOBODY), None).unwrap();
+    for words in [&["list"][..], &["run", "p.json"], &["worker", "--until-idle"], &["serve"]] {
+        check(&as_stranger(words).stdin(Stdio::null()).output().unwrap(), 1, "foreign_owner");
     }
-    check(&list(&mine), 1, "foreign_owner");
-    assert!(!mine.join(".waypost").exists());
+    let mut mcp = as_stranger(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = mcp.stdin.take().unwrap();
+    let who = json!({ "name": "robin", "version": "1" });
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who });
+    let list = json!({ "name": "plan_list", "arguments": {} });
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": list }),
+    ] {
+        writeln!(input, "{message}").unwrap();
+    }
+    let mut lines = BufReader::new(mcp.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let answer = lines.find(|line| line.contains("\"id\":2")).unwrap();
+    assert!(answer.contains("and is not used"), "{answer}");
+    drop(input);
+    mcp.wait().unwrap();
 }
 
 #[test]

@@ -99,6 +99,14 @@ impl Reply {
     }
 }
 
+fn hello(agent: &str) -> Value {
+    json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": { "name": agent, "version": "1" },
+    })
+}
+
 /// A server process for one agent, and the client at its other end.
 pub(crate) struct McpClient {
     process: Child,
@@ -127,12 +135,7 @@ impl McpClient {
         });
         let input = process.stdin.take();
         let mut client = Self { process, input, lines, last_id: 0 };
-        let hello = json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": { "name": agent, "version": "1" },
-        });
-        let id = client.request("initialize", &hello);
+        let id = client.request("initialize", &hello(agent));
         client.answers(&[id]);
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
@@ -174,18 +177,20 @@ impl McpClient {
             .into_iter()
             .map(|arguments| self.request("tools/call", &json!({ "name": tool, "arguments": arguments })))
             .collect();
-        let reply = |mut result: Value| {
-            if result["isError"] != true {
-                return Reply::Accepted(result["structuredContent"].take());
-            }
-            let mut answer = result["structuredContent"].take();
-            if answer.is_null() {
-                answer = json!({ "text": result["content"][0]["text"] });
-            }
-            Reply::refused(answer)
-        };
-        self.answers(&ids).into_iter().map(reply).collect()
+        self.answers(&ids).into_iter().map(reply_of).collect()
     }
+}
+
+/// How a tool answered.
+fn reply_of(mut result: Value) -> Reply {
+    if result["isError"] != true {
+        return Reply::Accepted(result["structuredContent"].take());
+    }
+    let mut answer = result["structuredContent"].take();
+    if answer.is_null() {
+        answer = json!({ "text": result["content"][0]["text"] });
+    }
+    Reply::refused(answer)
 }
 
 impl Drop for McpClient {
@@ -228,6 +233,8 @@ impl Request {
 pub(crate) struct FrontEnds {
     mcp: BTreeMap<Caller, Mutex<McpClient>>,
     tokens: BTreeMap<Caller, String>,
+    /// The sessions of agents with the server's MCP over HTTP.
+    sessions: Mutex<BTreeMap<Caller, String>>,
     server: Child,
     address: String,
     runtime: Runtime,
@@ -266,8 +273,8 @@ impl FrontEnds {
         let address = greeting["address"].as_str().unwrap().to_owned();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (mcp, tokens) = (BTreeMap::new(), BTreeMap::new());
-        let mut front_ends = Self { mcp, tokens, server, address, runtime, workspace };
+        let (mcp, tokens, sessions) = (BTreeMap::new(), BTreeMap::new(), Mutex::default());
+        let mut front_ends = Self { mcp, tokens, sessions, server, address, runtime, workspace };
         for caller in Caller::ALL {
             front_ends.tokens.insert(caller, front_ends.token(caller.role(), caller.name()));
         }
@@ -303,6 +310,48 @@ impl FrontEnds {
     /// The MCP server of an agent.
     pub(crate) fn mcp(&self, caller: Caller) -> MutexGuard<'_, McpClient> {
         self.mcp[&caller].lock().unwrap()
+    }
+
+    /// Calls a tool of the server's MCP over HTTP, in the one session of the agent.
+    pub(crate) fn mcp_over_http(&self, caller: Caller, tool: &str, arguments: Value) -> Reply {
+        let mut sessions = self.sessions.lock().unwrap();
+        let session = sessions.entry(caller).or_insert_with(|| {
+            let hello =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(caller.name()) });
+            let session = self.post_mcp(caller, None, &hello).0.unwrap();
+            let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            self.post_mcp(caller, Some(&session), &ready);
+            session
+        });
+        let call = json!({ "name": tool, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call });
+        let (_, said) = self.post_mcp(caller, Some(session), &call);
+        // It comes as it is, or as an event of a stream.
+        let answers = said.lines().map(|line| line.strip_prefix("data:").unwrap_or(line));
+        let mut answers = answers.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let answer = answers.find(|answer| answer["id"] == 2);
+        reply_of(answer.unwrap_or_else(|| panic!("{tool} answers {said:?}"))["result"].take())
+    }
+
+    fn post_mcp(&self, caller: Caller, session: Option<&str>, message: &Value) -> (Option<String>, String) {
+        let mut request = hyper::Request::builder()
+            .method("POST")
+            .uri(format!("http://{}/mcp", self.address))
+            .header("authorization", format!("Bearer {}", self.tokens[&caller]))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let request = request.body(Full::new(Bytes::from(message.to_string()))).unwrap();
+        let exchange = async {
+            let client = Client::builder(TokioExecutor::new()).build_http();
+            let response = client.request(request).await.unwrap();
+            let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (session, String::from_utf8_lossy(&body).into_owned())
+        };
+        self.runtime.block_on(async { tokio::time::timeout(ANSWER_WAIT_MAX, exchange).await.unwrap() })
     }
 
     pub(crate) fn http(&self, caller: Caller, request: Request) -> Reply {

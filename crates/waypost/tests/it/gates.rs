@@ -58,6 +58,44 @@ fn status(workspace: &Workspace, task: &str) -> Value {
     serde_json::from_str::<Value>(&out).unwrap()["task"]["state"].take()
 }
 
+/// The digest of what a task asks, as it is listed.
+fn asked(workspace: &Workspace, task: &str) -> String {
+    let (out, _) = text(&workspace.waypost(&["answer", "p", "--json"]));
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    let row = listed["waiting"].as_array().unwrap().iter().find(|row| row["task"] == task).unwrap();
+    row["digest"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_answer_counts_only_for_the_question_that_was_read() {
+    let workspace = workspace(json!([
+        { "id": "gate", "description": "publish the notes?", "work": { "executor": "human" } },
+    ]));
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let read = asked(&workspace, "gate");
+    let other = ["task", "revise", "p", "gate", "--description", "delete it all?"];
+    assert!(as_agent(&workspace, &other).status.success());
+    let answer = ["answer", "p", "gate", "yes", "--json", "--seen"];
+    let stale = workspace.at_terminal(&[&answer[..], &[&read]].concat());
+    assert_eq!((code(&stale).as_str(), stale.status.code()), ("changed_since_seen", Some(3)));
+    assert!(text(&stale).1.contains("delete it all?"), "{:?}", text(&stale));
+    // With --json nobody is asked, and whoever is asked and does not agree answers nothing.
+    assert_eq!(code(&workspace.at_terminal(&answer[..5])), "seen_missing");
+    let mut unsure = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let unsure = unsure.env("WAYPOST_INJECTED_TERMINAL", "what?").args(&answer[..4]).output().unwrap();
+    assert!(
+        !unsure.status.success() && text(&unsure).1.contains("nothing was answered"),
+        "{:?}",
+        text(&unsure)
+    );
+    assert_eq!(status(&workspace, "gate")["status"], "pending");
+    // What was changed needs approval first. Without an answer it is read at the terminal.
+    assert!(workspace.at_terminal(&["approve", "p"]).status.success());
+    let answered = workspace.at_terminal(&answer[..3]);
+    assert!(answered.status.success(), "{:?}", text(&answered));
+    assert_eq!(status(&workspace, "gate")["output"], json!({ "answer": "yes" }));
+}
+
 #[test]
 fn only_a_person_at_a_terminal_opens_a_gate() {
     let workspace = workspace(json!([
@@ -83,7 +121,8 @@ fn only_a_person_at_a_terminal_opens_a_gate() {
     for act in ["done", "start", "skip", "cancel"] {
         assert_eq!(code(&as_agent(&workspace, &[act, "p", "gate", "--json"])), "human_gate", "{act}");
     }
-    let answer = ["answer", "p", "gate", "yes", "--json"];
+    let seen = asked(&workspace, "gate");
+    let answer = ["answer", "p", "gate", "yes", "--seen", &seen, "--json"];
     assert_eq!(code(&as_agent(&workspace, &answer)), "needs_person");
     assert_eq!(code(&workspace.waypost(&answer)), "needs_terminal");
     let named = [&["--as", "person:grace"][..], &answer].concat();
@@ -187,10 +226,13 @@ fn a_signed_answer_opens_a_gate_where_signatures_are_asked_for() {
         workspace.waypost(&["approve", "p", "--yes", "--seen", &digest, "--sign", "--key", key, "--json"]);
     assert!(approved.status.success(), "{:?}", text(&approved));
     // Presence is not enough here, and no signature raises an agent.
-    let unsigned = workspace.at_terminal(&["answer", "p", "gate", "yes", "--json"]);
+    let seen = asked(&workspace, "gate");
+    let unsigned = workspace.at_terminal(&["answer", "p", "gate", "yes", "--seen", &seen, "--json"]);
     assert_eq!(code(&unsigned), "needs_proof", "{:?}", text(&unsigned));
     assert!(text(&unsigned).1.contains("waypost answer p gate yes --sign"), "{:?}", text(&unsigned));
-    let signed = ["answer", "p", "gate", "yes", "--sign", "--key", key, "--json"];
+    let unnamed = ["answer", "p", "gate", "yes", "--sign", "--key", key, "--json"];
+    assert_eq!(code(&workspace.waypost(&unnamed)), "seen_missing");
+    let signed = [&unnamed[..], &["--seen", &seen]].concat();
     assert_eq!(code(&as_agent(&workspace, &signed)), "needs_person");
     let answered = workspace.waypost(&signed);
     assert!(answered.status.success(), "{:?}", text(&answered));

@@ -7,6 +7,7 @@ mod agents_at_once;
 mod approval_fuzz;
 mod authenticity;
 mod aws;
+mod brought_and_shown;
 mod callers;
 mod damaged_plans;
 mod evidence;

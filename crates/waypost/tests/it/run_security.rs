@@ -279,6 +279,29 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
 }
 
 #[test]
+fn whoever_says_no_has_changed_nothing() {
+    let place = Place::new(&format!("{CONFIG}\n[queues.other]\nconcurrency = 1\n"));
+    assert!(place.agent(&["new", "Things to do", "--id", "p", "--task", "innocent"]).status.success());
+    let stored = || text(&place.workspace.waypost(&["show", "p", "--full", "--json"])).0;
+    let before = stored();
+    let asked = |typed: &str, words: &[&str]| {
+        let mut command = place.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.env("WAYPOST_INJECTED_TERMINAL", typed).args(words).output().unwrap()
+    };
+    let run = ["run", "p", "--executor", "run", "--queue", "other"];
+    for words in [&run[..], &run[..4], &["run", "p", "--executor", "run", "--yes"]] {
+        check(&asked("no", words), 1, if words.contains(&"--yes") { "--seen" } else { "nothing ran" });
+        assert_eq!(stored(), before, "{words:?}");
+        place.nothing_ran();
+    }
+    check(&asked("yes", &run), 0, "");
+    assert!(place.workspace.work().join("ran").exists());
+    let history = text(&place.workspace.waypost(&["history", "p"])).0;
+    assert!(history.contains("approved"), "{history}");
+    assert!(stored().contains("\"queue\":\"other\""), "{}", stored());
+}
+
+#[test]
 fn where_every_plan_needs_approval_it_does_not_matter_how_it_came_into_the_store() {
     let place = Place::new(&format!("approval = \"all\"\n{CONFIG}"));
     let file = place.plan(serde_json::json!({ "executor": "run" }));

@@ -293,6 +293,7 @@ const TUI_IS_FOR_PEOPLE: &str = "a person looks, decides and edits there, and wo
 enum FrontEnd {
     Cli,
     Mcp,
+    McpOverHttp,
     Http,
     Tui,
 }
@@ -304,6 +305,12 @@ impl Act {
             FrontEnd::Cli | FrontEnd::Http => true,
             // Whoever calls there is an agent.
             FrontEnd::Mcp => caller.is_agent() && !matches!(self.mcp, Mcp::NotOffered(_)),
+            // Files are for agents on the machine.
+            FrontEnd::McpOverHttp => match &self.mcp {
+                Mcp::Tool(_, arguments) => caller.is_agent() && arguments.get("file").is_none(),
+                Mcp::Edit(_) => caller.is_agent(),
+                Mcp::NotOffered(_) => false,
+            },
             // A worker is a program, and has no screen.
             FrontEnd::Tui => caller != Worker && !matches!(self.tui, Tui::NotOffered(_)),
         }
@@ -325,10 +332,12 @@ impl Act {
     /// Does it, and says how it was answered.
     fn perform(&self, bench: &Bench<'_>, front_end: FrontEnd, caller: Caller, plan: &str) -> Reply {
         let front_ends = bench.front_ends;
+        let seen = |found: &Value| found.as_str().unwrap().to_owned();
         let digest = match self.cli.contains(&SEEN) {
-            true => {
-                front_ends.cli(Person, &["preview", plan]).accepted()["digest"].as_str().unwrap().to_owned()
+            true if self.cli.contains(&"answer") => {
+                seen(&front_ends.cli(Person, &["answer", plan]).accepted()["waiting"][0]["digest"])
             }
+            true => seen(&front_ends.cli(Person, &["preview", plan]).accepted()["digest"]),
             false => String::new(),
         };
         match front_end {
@@ -341,7 +350,7 @@ impl Act {
                 let words: Vec<String> = self.cli.iter().map(meant).collect();
                 front_ends.cli(caller, &words.iter().map(String::as_str).collect::<Vec<_>>())
             }
-            FrontEnd::Mcp => {
+            FrontEnd::Mcp | FrontEnd::McpOverHttp => {
                 let (tool, mut arguments) = match &self.mcp {
                     Mcp::Tool(tool, arguments) => (*tool, arguments.clone()),
                     Mcp::Edit(operation) => ("plan_edit", json!({ "ops": [operation] })),
@@ -350,7 +359,10 @@ impl Act {
                 if self.given != Given::Nothing {
                     arguments["plan"] = plan.into();
                 }
-                front_ends.mcp(caller).call(tool, arguments)
+                match front_end {
+                    FrontEnd::McpOverHttp => front_ends.mcp_over_http(caller, tool, arguments),
+                    _ => front_ends.mcp(caller).call(tool, arguments),
+                }
             }
             FrontEnd::Http => {
                 let (method, path, body) = match &self.http {
@@ -541,7 +553,7 @@ fn check(acts: &[Act], through: &[FrontEnd]) {
     assert!(wrongs.is_empty(), "{} cells are wrong:\n{}", wrongs.len(), wrongs.join("\n"));
 }
 
-const PROGRAMS: &[FrontEnd] = &[FrontEnd::Cli, FrontEnd::Mcp, FrontEnd::Http];
+const PROGRAMS: &[FrontEnd] = &[FrontEnd::Cli, FrontEnd::Mcp, FrontEnd::McpOverHttp, FrontEnd::Http];
 
 #[test]
 fn an_edit_has_the_same_effect_through_every_front_end() {

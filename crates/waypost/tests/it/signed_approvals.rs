@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 use serde_json::Value;
 use waypost_testkit::SeededRng;
+use waypost_testkit::postgres::PostgresDatabase;
 
 use crate::run::text;
 use crate::transcript::Workspace;
@@ -28,11 +29,19 @@ command = ["echo $WAYPOST_TASK >> ran"]
 /// A workspace of two accounts: workers accept only what the key of the first one signed.
 struct Place {
     workspace: Workspace,
+    /// The store; that of the workspace if it is empty.
+    store: String,
 }
 
 impl Place {
     fn new() -> Self {
-        let place = Self { workspace: Workspace::new() };
+        Self::with_store("")
+    }
+
+    fn with_store(store: &str) -> Self {
+        let workspace = Workspace::new();
+        let store = store.replace("ROOT", workspace.root.to_str().unwrap());
+        let place = Self { workspace, store };
         for (home, name) in [("home", "ada"), ("mallory", "mallory")] {
             let folder = place.home(home).join(".config/waypost");
             fs::create_dir_all(&folder).unwrap();
@@ -66,7 +75,7 @@ impl Place {
 
     fn command(&self, home: &str, words: &[&str]) -> Command {
         let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
-        command.env("WAYPOST_INJECTED_HOME", self.home(home)).args(words);
+        command.env("WAYPOST_INJECTED_HOME", self.home(home)).env("WAYPOST_STORE", &self.store).args(words);
         command
     }
 
@@ -425,6 +434,46 @@ fn no_hold_is_lost_and_no_rejection_is_undone_by_a_bundle() {
 
 #[test]
 #[ignore = "needs ssh-keygen"]
+fn no_rejection_is_undone_by_a_signature_without_a_person() {
+    let place = Place::new();
+    let key = place.key();
+    succeeds(&place.at_terminal("home", &["reject", "p", "--reason", "not on a Friday"]));
+    let (preview, _) = text(&place.command("home", &["preview", "p", "--json"]).output().unwrap());
+    let digest =
+        serde_json::from_str::<serde_json::Value>(&preview).unwrap()["digest"].as_str().unwrap().to_owned();
+    let sign = ["approve", "p", "--yes", "--seen", &digest, "--sign", "--key", &key, "--json"];
+    let unattended = place.command("home", &sign).output().unwrap();
+    assert!(text(&unattended).1.contains("needs_terminal"), "{:?}", text(&unattended));
+    assert!(!text(&unattended).1.contains("--sign"), "that is no way out: {:?}", text(&unattended));
+    assert!(place.work().0.is_empty(), "rejected work does not run");
+    // What was changed since is not what was rejected.
+    let revise = ["task", "revise", "p", "good2", "--notes", "on a Monday"];
+    succeeds(&place.command("home", &revise).env("CLAUDECODE", "1").output().unwrap());
+    assert!(!text(&place.command("home", &sign).output().unwrap()).1.contains("needs_terminal"));
+    succeeds(&place.at_terminal("home", &["reject", "p", "--reason", "nor then"]));
+    place.sign("home", "p");
+    assert_eq!(place.work().0, ["good1", "good2"]);
+}
+
+#[test]
+#[ignore = "needs ssh-keygen"]
+fn a_signature_that_has_expired_starts_nothing_new() {
+    let place = Place::new();
+    let config = place.home("home").join(".config/waypost/config.toml");
+    let kept = fs::read_to_string(&config).unwrap();
+    fs::write(&config, kept.replace("[approval]", "[approval]\nvalid = \"1s\"")).unwrap();
+    place.sign("home", "p");
+    // The store's clock decides, which nobody sets.
+    while place.command("home", &["verify", "p"]).output().unwrap().status.success() {}
+    let (ran, said) = place.work();
+    assert_eq!(ran, [""; 0], "{said}");
+    assert!(said.contains("the approval of plan p ended on "), "{said}");
+    let (shown, _) = text(&place.command("home", &["show", "p"]).output().unwrap());
+    assert!(shown.contains("ended on"), "{shown}");
+}
+
+#[test]
+#[ignore = "needs ssh-keygen"]
 fn a_portable_approval_counts_in_a_fresh_store_for_the_same_work_only() {
     let place = Place::new();
     let key = place.home("home").join("key");
@@ -462,6 +511,16 @@ fn a_portable_approval_counts_in_a_fresh_store_for_the_same_work_only() {
     assert!(said.contains("is not a plan with its approval: missing field"), "{said}");
 }
 
+/// What an attacker writes in the place of something else.
+const FORGED_WORDS: [(&str, &str); 6] = [
+    ("mallory@example.org", "ada@example.org"),
+    ("\"proof\":\"signature\"", "\"proof\":\"presence\""),
+    ("\"kind\":\"explicit\"", "\"kind\":\"own\""),
+    ("good", "evil"),
+    ("\"executor\":\"run\"", "\"executor\":\"run\",\"inputs\":{\"n\":1}"),
+    ("\"depends_on\":[\"good1\"]", "\"depends_on\":[]"),
+];
+
 /// What an attacker does to the rows of the log, besides writing to it with an account and a key of their own.
 fn forge(database: &Connection, rng: &mut SeededRng) -> String {
     let events = |plan: i64, version: i64| -> String {
@@ -486,15 +545,7 @@ fn forge(database: &Connection, rng: &mut SeededRng) -> String {
     };
     match rng.below(8) {
         0 => {
-            let pairs = [
-                ("mallory@example.org", "ada@example.org"),
-                ("\"proof\":\"signature\"", "\"proof\":\"presence\""),
-                ("\"kind\":\"explicit\"", "\"kind\":\"own\""),
-                ("good", "evil"),
-                ("\"executor\":\"run\"", "\"executor\":\"run\",\"inputs\":{\"n\":1}"),
-                ("\"depends_on\":[\"good1\"]", "\"depends_on\":[]"),
-            ];
-            let (from, to) = *rng.pick(&pairs);
+            let (from, to) = *rng.pick(&FORGED_WORDS);
             for (plan, version) in &rows {
                 replace(*plan, *version, &events(*plan, *version).replace(from, to));
             }
@@ -571,6 +622,138 @@ fn whatever_is_written_into_the_database_only_what_was_signed_runs() {
             database.execute("DELETE FROM snapshots", []).unwrap();
         }
         drop(database);
+        let (ran, said) = place.work();
+        assert!(
+            ran.iter().all(|task| task.starts_with("good")),
+            "round {round}, {forged:?}: {ran:?}\n{said}"
+        );
+        whole += u32::from(ran == ["good1", "good2"]);
+    }
+    assert!(whole > 0 && whole < FORGERIES, "what was signed ran in {whole} of {FORGERIES} rounds");
+}
+
+/// All files below a folder, with their content.
+fn files_of(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files_of(&entry.path())),
+            false => found.push((entry.path(), fs::read(entry.path()).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+#[ignore = "needs ssh-keygen"]
+fn whatever_is_written_into_the_files_only_what_was_signed_runs() {
+    let place = Place::with_store("file:ROOT/plans");
+    place.sign("home", "p");
+    place.sign("mallory", "q");
+    let folder = place.home("plans");
+    let kept = files_of(&folder);
+    let mut rng = SeededRng::new(11);
+    let mut whole = 0;
+    for round in 0..FORGERIES {
+        fs::remove_dir_all(&folder).unwrap();
+        for (path, content) in &kept {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let _absent = fs::remove_file(place.workspace.work().join("ran"));
+        let mut forged = Vec::new();
+        for _ in 0..=rng.below(2) {
+            let texts: Vec<(PathBuf, String)> = files_of(&folder)
+                .into_iter()
+                .filter_map(|(path, content)| Some((path, String::from_utf8(content).ok()?)))
+                .filter(|(_, text)| !text.is_empty())
+                .collect();
+            let (path, text) = rng.pick(&texts);
+            let lines: Vec<&str> = text.lines().collect();
+            let (edited, what) = match rng.below(4) {
+                0 => {
+                    let (from, to) = *rng.pick(&FORGED_WORDS);
+                    (text.replace(from, to), format!("{from} becomes {to}"))
+                }
+                1 => {
+                    let mut letters: Vec<char> = text.chars().collect();
+                    let at = rng.below(letters.len());
+                    letters[at] = *rng.pick(&['0', '1', 'a', 'f', '"', '}']);
+                    (letters.into_iter().collect(), format!("character {at}"))
+                }
+                2 => {
+                    let (other, brought) = rng.pick(&texts);
+                    (brought.clone(), format!("all of {}", other.display()))
+                }
+                _ => {
+                    // A line of any file in the place of one of this file.
+                    let (_, brought) = rng.pick(&texts);
+                    let brought: Vec<&str> = brought.lines().collect();
+                    let (at, line) = (rng.below(lines.len()), *rng.pick(&brought));
+                    let replaced: Vec<&str> = lines
+                        .iter()
+                        .enumerate()
+                        .map(|(here, old)| if here == at { line } else { old })
+                        .collect();
+                    (replaced.join("\n") + "\n", format!("line {at}"))
+                }
+            };
+            fs::write(path, edited).unwrap();
+            forged.push(format!("{}: {what}", path.display()));
+        }
+        let (ran, said) = place.work();
+        assert!(
+            ran.iter().all(|task| task.starts_with("good")),
+            "round {round}, {forged:?}: {ran:?}\n{said}"
+        );
+        whole += u32::from(ran == ["good1", "good2"]);
+    }
+    assert!(whole > 0 && whole < FORGERIES, "what was signed ran in {whole} of {FORGERIES} rounds");
+}
+
+#[test]
+#[ignore = "needs ssh-keygen and PostgreSQL"]
+fn whatever_is_written_into_postgresql_only_what_was_signed_runs() {
+    let database = PostgresDatabase::new();
+    let place = Place::with_store(database.url());
+    place.sign("home", "p");
+    place.sign("mallory", "q");
+    let tables = database.sql("SELECT tablename FROM pg_tables WHERE tablename LIKE 'waypost%'");
+    for table in &tables {
+        database.sql(&format!("CREATE TABLE kept_{table} AS SELECT * FROM {table}"));
+    }
+    let mut rng = SeededRng::new(13);
+    let mut whole = 0;
+    for round in 0..FORGERIES {
+        for table in &tables {
+            database.sql(&format!("DELETE FROM {table}"));
+        }
+        for table in &tables {
+            database.sql(&format!("INSERT INTO {table} SELECT * FROM kept_{table}"));
+        }
+        let _absent = fs::remove_file(place.workspace.work().join("ran"));
+        let forgeries: Vec<String> = FORGED_WORDS
+            .iter()
+            .map(|(from, to)| format!("UPDATE waypost_log SET events = replace(events, '{from}', '{to}')"))
+            .chain([
+                "DELETE FROM waypost_log WHERE version = 2".to_owned(),
+                "DELETE FROM waypost_snapshots".to_owned(),
+                "UPDATE waypost_log log SET events = other.events FROM waypost_log other
+                    WHERE other.version = log.version AND other.plan <> log.plan AND log.version = 1"
+                    .to_owned(),
+                "UPDATE waypost_log log SET events = other.events FROM waypost_log other
+                    WHERE other.version = log.version AND other.plan <> log.plan AND log.version = 2"
+                    .to_owned(),
+            ])
+            .collect();
+        let forged: Vec<&String> = (0..=rng.below(2)).map(|_| rng.pick(&forgeries)).collect();
+        for sql in &forged {
+            database.sql(sql);
+        }
+        if rng.below(4) > 0 {
+            database.sql("DELETE FROM waypost_snapshots");
+        }
         let (ran, said) = place.work();
         assert!(
             ran.iter().all(|task| task.starts_with("good")),

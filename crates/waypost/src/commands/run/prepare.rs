@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use waypost_account::Terminal;
 use waypost_config::Config;
-use waypost_core::{ActorKind, Difference, Draft, PlanChanges, PlanId, Problem, ProblemKind};
+use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, ProblemKind};
 use waypost_mcp::is_written_by_tool;
-use waypost_service::submit::{RunnableDraft, Start, SubmitError, Submitted as Entry};
-use waypost_service::{EditOp, Guard, PersonAct, PersonVerb, ServiceError};
+use waypost_service::submit::{RunChanges, RunnableDraft, Start, SubmitError, Submitted as Entry};
+use waypost_service::{Caller, EditOp, Guard, PersonAct, PersonVerb, Seen, ServiceError};
 use waypost_store::PlanStore;
 
 use waypost_cli::approval_prompt::{self, Answer};
@@ -18,6 +18,8 @@ use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::plan_input;
 use waypost_cli::view::{differences as difference_lines, text};
 
+/// What a person is asked before a plan runs.
+const QUESTION: &str = "Approve and run it?";
 /// Maximum number of differences named in an error.
 const DIFFERENCES_NAMED_MAX: usize = 8;
 
@@ -41,6 +43,13 @@ pub(crate) struct SubmittedPlan {
     pub(crate) made: bool,
     /// Whether the caller named the file that it is stored from.
     pub(crate) named: bool,
+}
+
+/// A run that a person agreed to before the plan was changed for it.
+pub(crate) struct AgreedRun {
+    by: Caller,
+    /// The digest of what was shown.
+    digest: String,
 }
 
 /// The state of a plan's approval.
@@ -101,11 +110,6 @@ impl RunRequest<'_> {
     ) -> Outcome<SubmittedPlan> {
         if !plan_input::is_file(self.what) {
             let found = context.find(self.what)?;
-            if let Some(queue) = self.queue {
-                let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
-                let ops = vec![EditOp::RevisePlan(Box::new(changes))];
-                found.service.edit(&context.caller()?, &found.id, ops, Guard::NONE)?;
-            }
             return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false, named: false });
         }
         let plans = context.plans_to_add_to()?;
@@ -119,11 +123,33 @@ impl RunRequest<'_> {
         Ok(SubmittedPlan { plans, id, made, named })
     }
 
-    /// Assigns the executor, if there is one, to tasks without work.
-    pub(crate) fn assign(&self, context: &Context, plans: &Arc<PlanStore>, id: &PlanId) -> Outcome {
-        let Some(executor) = self.executor else { return Ok(()) };
-        let assigned = context.service(plans).assign(&context.caller()?, id, executor);
-        assigned.map_err(|error| not_entered(self.what, error))
+    /// Places the plan on the queue, and assigns the executor, if there is one, to tasks without work. A person who has to approve
+    /// the result is asked first: whoever says no has changed nothing. Returns what the person agreed to.
+    pub(crate) fn change(
+        &self,
+        context: &Context,
+        config: &Arc<Config>,
+        SubmittedPlan { plans, id, .. }: &SubmittedPlan,
+    ) -> Outcome<Option<AgreedRun>> {
+        let (service, caller) = (context.service_with(plans, config)?, context.caller()?);
+        let queue = self.queue.filter(|_| !plan_input::is_file(self.what));
+        let changes = RunChanges { queue, executor: self.executor };
+        let agreed = match service.preview_run(&caller, id, changes)? {
+            Some(preview) if self.can_ask(context)? => {
+                let by = approval_prompt::confirm(context, &service, &preview, self.answer, QUESTION)?;
+                Some(AgreedRun { by, digest: preview.digest })
+            }
+            Some(_) | None => None,
+        };
+        if let Some(queue) = queue {
+            let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
+            let ops = vec![EditOp::RevisePlan(Box::new(changes))];
+            service.edit(&caller, id, ops, Guard::NONE)?;
+        }
+        if let Some(executor) = self.executor {
+            service.assign(&caller, id, executor).map_err(|error| not_entered(self.what, error))?;
+        }
+        Ok(agreed)
     }
 
     /// Activates the plan, with a person's approval if it is needed and can be given now.
@@ -132,8 +158,14 @@ impl RunRequest<'_> {
         context: &Context,
         config: &Arc<Config>,
         SubmittedPlan { plans, id, named, .. }: &SubmittedPlan,
+        agreed: Option<AgreedRun>,
     ) -> Outcome<Approval> {
         let service = context.service_with(plans, config)?;
+        if let Some(AgreedRun { by, digest }) = agreed {
+            // If anybody else has changed the plan meanwhile, it has another digest, and nothing is approved.
+            let version = service.read(id, Plan::version)?;
+            service.approve(&by, id, Seen { version, digest }, "", Guard::NONE)?;
+        }
         if service.start(&context.caller()?, id, *named, Guard::NONE)? == Start::Runs {
             return Ok(Approval::Given);
         }
@@ -141,7 +173,7 @@ impl RunRequest<'_> {
             return Ok(Approval::Awaited);
         }
         let preview = service.preview(id)?;
-        let by = approval_prompt::confirm(context, &preview, self.answer, "Approve and run it?")?;
+        let by = approval_prompt::confirm(context, &service, &preview, self.answer, QUESTION)?;
         // Approves what was shown: if the plan has changed since, nothing is approved.
         service.approve(&by, id, preview.seen(), "", Guard::NONE)?;
         // The plan may have been active before, with an approval of something else.

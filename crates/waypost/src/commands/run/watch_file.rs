@@ -169,14 +169,15 @@ impl FileWatcher {
             // The file has just been written into the plan.
             let named = !is_written_by_tool(&context.folders()?.own, Path::new(&self.path));
             let entered = SubmittedPlan { plans: Arc::clone(plans), id: id.clone(), made: false, named };
-            if begin.activate(context, &self.config, &entered)? == Approval::Awaited {
+            if begin.activate(context, &self.config, &entered, None)? == Approval::Awaited {
                 context
                     .out
                     .note(format!("the changed plan needs approval before it runs: `waypost approve {id}`"));
             }
             return Ok(());
         }
-        let preview = context.service_with(plans, &self.config)?.preview(id)?;
+        let service = context.service_with(plans, &self.config)?;
+        let preview = service.preview(id)?;
         let seen = preview.seen();
         let (tell, answer) = channel();
         let (controller, global) = (self.controller.clone(), context.for_server());
@@ -184,6 +185,7 @@ impl FileWatcher {
             let _over = tell.send(
                 approval_prompt::confirm(
                     &global,
+                    &service,
                     &preview,
                     Answer { yes: false, seen: None },
                     "Approve and run it?",

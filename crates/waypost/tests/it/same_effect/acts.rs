@@ -394,9 +394,9 @@ pub(super) fn work() -> Vec<Act> {
         Act {
             name: "answer",
             given: Given::Asking,
-            cli: &["answer", PLAN, "t1", "left"],
+            cli: &["answer", PLAN, "t1", "left", "--seen", SEEN],
             mcp: Mcp::NotOffered(MCP_IS_FOR_AGENTS),
-            http: Http::Send("POST", "/tasks/t1/actions/answer", json!({ "answer": "left" })),
+            http: Http::Send("POST", "/tasks/t1/actions/answer", json!({ "answer": "left", "digest": SEEN })),
             tui: Tui::Run(&["?left or right?", "i", "?Answer t1", "=left", "Enter"]),
             then: "active; t1 ready 1, t2(t1) blocked, t3 ready; question_answered",
             refused: ONLY_A_PERSON,
@@ -404,9 +404,9 @@ pub(super) fn work() -> Vec<Act> {
         Act {
             name: "answer a task for a person",
             given: Given::HumanTask,
-            cli: &["answer", PLAN, "t1", "yes"],
+            cli: &["answer", PLAN, "t1", "yes", "--seen", SEEN],
             mcp: Mcp::NotOffered(MCP_IS_FOR_AGENTS),
-            http: Http::Send("POST", "/tasks/t1/actions/answer", json!({ "answer": "yes" })),
+            http: Http::Send("POST", "/tasks/t1/actions/answer", json!({ "answer": "yes", "digest": SEEN })),
             tui: Tui::Run(&["?three", "i", "?Answer t1", "=yes", "Enter"]),
             then: "active; t1 done, t2(t1) ready, t3 ready; task_done gate_recorded",
             refused: ONLY_A_PERSON,
