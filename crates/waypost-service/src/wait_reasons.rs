@@ -46,7 +46,7 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
     for there in plans.view(plan, |plan, _| awaited(plan, task))? {
-        known.insert(there.key(), plans.target_status(plan, &there)?.describe(&there));
+        known.insert(there.key(), plans.target_status(plan, Some(task), &there)?.describe(&there));
     }
     let leases = plans.store().query(|read| read.index(plan));
     let until = leases.ok().and_then(|rows| rows.leases.into_iter().find(|lease| lease.task == *task)?.until);

@@ -216,6 +216,21 @@ impl Plan {
         plan
     }
 
+    /// Returns the plan as it will be once it has started: what its author skips then keeps nothing waiting. Only a draft that may
+    /// start and has such tasks differs from what is stored; starting a task starts it.
+    pub fn as_started(&self) -> Cow<'_, Self> {
+        let state = &self.state;
+        let awaits_approval = state.approval_required && state.approval.is_none();
+        let is_startable = state.phase == Phase::Draft && !state.archived && !awaits_approval;
+        let is_to_be_skipped = |task: &Task| task.spec.skip && task.state.status == Status::Pending;
+        if !is_startable || !self.tasks().any(|(task, _)| is_to_be_skipped(task)) {
+            return Cow::Borrowed(self);
+        }
+        let by = state.created_by.clone().unwrap_or_else(|| Actor::system("start"));
+        let at = state.updated_at.unwrap_or(Timestamp::from_micros(0));
+        self.after(&by, at, &[Command::Activate])
+    }
+
     /// Returns the id of the plan.
     pub fn id(&self) -> &PlanId {
         &self.id

@@ -2,6 +2,7 @@
 
 use waypost_core::{
     Dependency, Event, ExternalTaskRef, Plan, PlanId, Problem, ProblemKind, Refusal, Status, TaskId,
+    Timestamp,
 };
 
 use crate::cross_plan::resolve::{candidates, ended};
@@ -33,15 +34,21 @@ pub(crate) fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
     })
 }
 
-/// Locates the task that a task of the plan `of` refers to.
+/// Returns since when a task waits, as far as that is known. Its plan has been read.
+pub(crate) fn waits_since(cache: &Cache, plan: &PlanId, task: &TaskId) -> Option<Timestamp> {
+    cache.get(plan)?.task(task.as_str())?.state.created_at
+}
+
+/// Locates the task that a task of the plan `of` refers to, which waits since then or begins to wait now.
 pub(crate) fn locate(
     read: &mut dyn Read,
     cache: &mut Cache,
     of: &PlanId,
+    since: Option<Timestamp>,
     on: &ExternalTaskRef,
 ) -> Result<TargetStatus> {
     let Some(id) = &on.plan else {
-        return locate_by_agent(read, cache, of, on);
+        return locate_by_agent(read, cache, of, since, on);
     };
     if id == of {
         return Ok(TargetStatus::OwnPlan(id.clone()));
@@ -65,15 +72,21 @@ pub(crate) fn locate(
     Ok(there(plan, &on.task).unwrap_or_else(missing))
 }
 
-fn locate_by_agent(
+/// Returns the plan of an agent that a reference without a plan means, and whether the agent has any. It is the latest open plan with
+/// the task. Once that plan has started, plans that are created later are not what was asked for: before, its agent may still replace
+/// it. `also` is a plan that counts although it may have ended just now.
+pub(crate) fn meant_plan(
     read: &mut dyn Read,
     cache: &mut Cache,
     of: &PlanId,
+    since: Option<Timestamp>,
     on: &ExternalTaskRef,
-) -> Result<TargetStatus> {
-    let agent = on.agent.clone().unwrap_or_default();
-    let mut has_plans = false;
-    for id in candidates(read, on)? {
+    also: Option<&PlanId>,
+) -> Result<(Option<PlanId>, bool)> {
+    let (mut has_plans, mut found) = (false, Vec::new());
+    let open = candidates(read, on)?;
+    let also = also.filter(|also| !open.contains(also)).cloned();
+    for id in also.into_iter().chain(open) {
         if id == *of {
             // The waiting plan is never the target, but its agent has a plan.
             has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
@@ -82,9 +95,38 @@ fn locate_by_agent(
         let Some(version) = read.plan_state(&id)?.version() else { continue };
         catch_up(read, cache, &id, version)?;
         has_plans = true;
-        if let Some(found) = cache.get(&id).and_then(|plan| there(plan, &on.task)) {
-            return Ok(found);
+        let Some(plan) = cache.get(&id).filter(|plan| plan.task(on.task.as_str()).is_some()) else {
+            continue;
+        };
+        found.push((plan.state().created_at, plan.state().started_at, id));
+    }
+    // They stand in the order of their creation, the latest first.
+    found.reverse();
+    found.sort_by_key(|(created_at, ..)| *created_at);
+    let mut meant: Option<(Option<Timestamp>, PlanId)> = None;
+    for (created_at, started_at, id) in found {
+        let had_started = |before: &Option<Timestamp>| before.is_some() && *before <= created_at;
+        let is_later = since.is_some() && created_at > since;
+        if is_later && meant.as_ref().is_some_and(|(before, _)| had_started(before)) {
+            break;
         }
+        meant = Some((started_at, id));
+    }
+    Ok((meant.map(|(_, id)| id), has_plans))
+}
+
+fn locate_by_agent(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    of: &PlanId,
+    since: Option<Timestamp>,
+    on: &ExternalTaskRef,
+) -> Result<TargetStatus> {
+    let agent = on.agent.clone().unwrap_or_default();
+    let (meant, mut has_plans) = meant_plan(read, cache, of, since, on, None)?;
+    let found = meant.and_then(|id| there(cache.get(&id)?, &on.task));
+    if let Some(found) = found {
+        return Ok(found);
     }
     for id in ended(read, &agent)?.into_iter().filter(|id| id != of) {
         let Some(version) = read.plan_state(&id)?.version() else { continue };
@@ -155,7 +197,7 @@ pub(crate) fn check_waits(
         if heard != Some(false) {
             continue;
         }
-        let found = locate(read, &mut cache, plan.id(), &wait.on)?;
+        let found = locate(read, &mut cache, plan.id(), None, &wait.on)?;
         if found.can_never_be() {
             let (dependency, why) = (wait.on.key(), found.describe(&wait.on));
             problems.push(Problem::task(&wait.task, ProblemKind::ImpossibleExternal { dependency, why }));
