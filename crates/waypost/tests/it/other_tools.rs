@@ -381,7 +381,7 @@ fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
         assert_eq!(does(&workspace, &["next", plan]).0, "b  y\n");
         assert_eq!(does(&workspace, &["why", plan, "b"]).0, "b is ready: it waits only to be started\n");
         let (why, _) = does(&workspace, &["why", plan, "c"]);
-        assert!(why.contains("c is blocked, and waits for:\n  b ("), "{why}");
+        assert!(why.contains("c is blocked, and waits for:\n  b (ready)"), "{why}");
         let (shown, _) = does(&workspace, &["show", plan]);
         assert!(shown.contains("○ ready     b  y"), "{shown}");
         let rows: Value = serde_json::from_str(&does(&workspace, &["show", plan, "--json"]).0).unwrap();
