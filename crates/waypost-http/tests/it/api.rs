@@ -347,6 +347,8 @@ fn a_plan_that_names_no_queue_is_of_the_default_queue() {
 #[test]
 fn all_that_is_wrong_with_a_plan_is_said_at_once() {
     let desk = Desk::new();
+    let list = desk.post("/plans", &json!({ "plan": [1] })).problem(422);
+    assert_eq!(list["detail"], json!("the text: line 1, column 1: must be an object, not a list"));
     let plan = json!({ "format": "waypost/1", "title": "Bad", "tasks": [
         { "id": "a", "depends_on": ["b"] }, { "id": "b", "depends_on": ["a"] }, { "id": "c", "depends_on": ["none"] },
     ] });
@@ -864,6 +866,21 @@ fn a_wrong_value_in_an_edit_is_named_with_its_place_in_plain_words() {
         let code = if status == 422 { "invalid" } else { "bad_request" };
         assert_eq!(problem["code"], json!(code), "{problem}");
     }
+    // All of one task at once.
+    let set = json!({ "timeout_seconds": 1.5, "locks": [{ "key": 1 }], "retry": { "attempts": 3, "backoff_seconds": "x" } });
+    let problem = desk.post("/plans/p/edits", &json!({ "operations": [revise(set)] })).problem(422);
+    let messages: Vec<&str> =
+        problem["problems"].as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap()).collect();
+    let places: Vec<&str> = messages.iter().filter_map(|message| message.split(": ").next()).collect();
+    assert_eq!(
+        places,
+        [
+            "operations[0].set.timeout_seconds",
+            "operations[0].set.locks[0].key",
+            "operations[0].set.retry.backoff_seconds",
+        ],
+        "{problem}"
+    );
 }
 
 #[test]
