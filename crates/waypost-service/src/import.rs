@@ -32,6 +32,8 @@ pub enum Imported {
         plan: PlanId,
         /// The current version of the plan.
         version: u64,
+        /// Whether the plan is archived.
+        archived: bool,
     },
     /// The plan was created.
     Created {
@@ -48,9 +50,10 @@ impl Service {
     pub fn import(&self, by: &Caller, text: ImportDraft) -> Result<Imported, ServiceError> {
         let own = text.draft.id.clone();
         if let Some(own) = &own
-            && let Ok(Some(version)) = self.read(own, |plan| is_same(plan, &text).then_some(plan.version()))
+            && let Ok(Some((version, archived))) =
+                self.read(own, |plan| is_same(plan, &text).then(|| (plan.version(), plan.state().archived)))
         {
-            return Ok(Imported::Unchanged { plan: own.clone(), version });
+            return Ok(Imported::Unchanged { plan: own.clone(), version, archived });
         }
         let create = |draft, id| self.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
         match create(text.draft.clone(), own.clone()) {
@@ -69,11 +72,8 @@ fn is_same(plan: &Plan, text: &ImportDraft) -> bool {
     let mut draft = text.draft.clone();
     let baseline = Baseline::Format(text.dialect, text.file_name.as_deref());
     fit_to_plan(&mut draft, &text.assigned_ids, baseline, &before, plan.free_task_ids());
-    let specs = |draft: &Draft| -> Vec<TaskSpec> {
-        let mut specs: Vec<_> = draft.tasks.iter().map(|task| task.spec.clone()).collect();
-        specs.sort_by(|a, b| a.id.cmp(&b.id));
-        specs
-    };
+    let specs =
+        |draft: &Draft| -> Vec<TaskSpec> { draft.tasks.iter().map(|task| task.spec.clone()).collect() };
     let (mut known, said) = (specs(&before), specs(&draft));
     for (known, said) in known.iter_mut().zip(&said) {
         // An executor that a run gave the task is not written back into the file.

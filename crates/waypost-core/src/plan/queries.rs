@@ -222,8 +222,7 @@ impl Plan {
         let state = &self.state;
         let awaits_approval = state.approval_required && state.approval.is_none();
         let is_startable = state.phase == Phase::Draft && !state.archived && !awaits_approval;
-        let is_to_be_skipped = |task: &Task| task.spec.skip && task.state.status == Status::Pending;
-        if !is_startable || !self.tasks().any(|(task, _)| is_to_be_skipped(task)) {
+        if !is_startable || !self.live().any(|slot| slot.skip && slot.status == Status::Pending) {
             return Cow::Borrowed(self);
         }
         let by = state.created_by.clone().unwrap_or_else(|| Actor::system("start"));

@@ -51,7 +51,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
     let written = match new.text {
         Some(text) => match call.service().import(&call.caller, ImportDraft { draft: new.draft, ..text })? {
-            Imported::Unchanged { plan, .. } => return unchanged(call, &plan, new.notes),
+            Imported::Unchanged { plan, archived, .. } => {
+                return unchanged(call, (&plan, archived), new.notes);
+            }
             Imported::Created { reply, taken } => {
                 new.notes.extend(taken.map(|taken| taken_note(&taken, &reply)));
                 reply
@@ -65,8 +67,16 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
 }
 
 /// The reply for a text that is a plan already, and has not changed since.
-fn unchanged(call: &Call, id: &PlanId, mut notes: Vec<String>) -> Result<Answer, ToolError> {
-    notes.insert(0, format!("this is already plan {id} and has not changed since; nothing was created"));
+fn unchanged(
+    call: &Call,
+    (id, archived): (&PlanId, bool),
+    mut notes: Vec<String>,
+) -> Result<Answer, ToolError> {
+    let archived = if archived { ", which is archived," } else { "" };
+    notes.insert(
+        0,
+        format!("this is already plan {id}{archived} and has not changed since; nothing was created"),
+    );
     call.remember(id)?;
     let mut answer = call.read(id, |plan| answer(plan, &[], &notes))?;
     answer.value["changed"] = json!(false);

@@ -5,7 +5,7 @@ use waypost_core::{
     Timestamp,
 };
 
-use crate::cross_plan::resolve::{candidates, ended};
+use crate::cross_plan::resolve::{AGENT_PLANS_MAX, ended, open_plans};
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, catch_up};
@@ -83,36 +83,52 @@ pub(crate) fn meant_plan(
     on: &ExternalTaskRef,
     also: Option<&PlanId>,
 ) -> Result<(Option<PlanId>, bool)> {
-    let (mut has_plans, mut found) = (false, Vec::new());
-    let open = candidates(read, on)?;
-    let also = also.filter(|also| !open.contains(also)).cloned();
-    for id in also.into_iter().chain(open) {
-        if id == *of {
-            // The waiting plan is never the target, but its agent has a plan.
-            has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
-            continue;
-        }
-        let Some(version) = read.plan_state(&id)?.version() else { continue };
-        catch_up(read, cache, &id, version)?;
-        has_plans = true;
-        let Some(plan) = cache.get(&id).filter(|plan| plan.task(on.task.as_str()).is_some()) else {
-            continue;
-        };
-        found.push((plan.state().created_at, plan.state().started_at, id));
+    let Some(agent) = &on.agent else { return Ok((None, false)) };
+    let mut open = open_plans(read, agent)?;
+    if let Some(also) = also.filter(|also| open.iter().all(|(_, id)| id != *also)) {
+        let created_at = cache.get(also).and_then(|plan| plan.state().created_at);
+        open.insert(open.partition_point(|(other, _)| *other > created_at), (created_at, also.clone()));
     }
-    // They stand in the order of their creation, the latest first.
-    found.reverse();
-    found.sort_by_key(|(created_at, ..)| *created_at);
-    let mut meant: Option<(Option<Timestamp>, PlanId)> = None;
-    for (created_at, started_at, id) in found {
-        let had_started = |before: &Option<Timestamp>| before.is_some() && *before <= created_at;
-        let is_later = since.is_some() && created_at > since;
-        if is_later && meant.as_ref().is_some_and(|(before, _)| had_started(before)) {
+    // Whoever begins to wait now knows them all.
+    let known = open.partition_point(|(created_at, _)| since.is_some() && *created_at > since);
+    let (later, earlier) = open.split_at(known);
+    let (mut has_plans, mut meant) = (false, None);
+    for (_, id) in earlier.iter().take(AGENT_PLANS_MAX) {
+        meant = started_if_it_has(read, cache, (of, id), &on.task, &mut has_plans)?;
+        if meant.is_some() {
             break;
         }
-        meant = Some((started_at, id));
     }
-    Ok((meant.map(|(_, id)| id), has_plans))
+    for (created_at, id) in later.iter().rev().take(AGENT_PLANS_MAX) {
+        let has_started = |(_, started_at): &(PlanId, Option<Timestamp>)| {
+            started_at.is_some() && *started_at <= *created_at
+        };
+        if meant.as_ref().is_some_and(has_started) {
+            break;
+        }
+        meant = started_if_it_has(read, cache, (of, id), &on.task, &mut has_plans)?.or(meant);
+    }
+    Ok((meant.map(|(id, _)| id), has_plans))
+}
+
+/// Returns a plan with the time of its start if it has the task and is not the waiting plan `of`. Notes whether there is a plan.
+fn started_if_it_has(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    (of, id): (&PlanId, &PlanId),
+    task: &TaskId,
+    has_plans: &mut bool,
+) -> Result<Option<(PlanId, Option<Timestamp>)>> {
+    if id == of {
+        // The waiting plan is never the target, but its agent has a plan.
+        *has_plans |= cache.get(id).is_some_and(|plan| plan.task(task.as_str()).is_none());
+        return Ok(None);
+    }
+    let Some(version) = read.plan_state(id)?.version() else { return Ok(None) };
+    catch_up(read, cache, id, version)?;
+    *has_plans = true;
+    let plan = cache.get(id).filter(|plan| plan.task(task.as_str()).is_some());
+    Ok(plan.map(|plan| (id.clone(), plan.state().started_at)))
 }
 
 fn locate_by_agent(

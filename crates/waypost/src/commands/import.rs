@@ -238,8 +238,9 @@ fn put(
             service.create(by, text.draft, CreateOptions { id: Some(id), ..CreateOptions::default() })?
         }
         None => match service.import(by, text)? {
-            Imported::Unchanged { plan, version } => {
-                context.out.say(format!("{from} is already plan {plan} and has not changed since"));
+            Imported::Unchanged { plan, version, archived } => {
+                let archived = if archived { ", which is archived," } else { "" };
+                context.out.say(format!("{from} is already plan {plan}{archived} and has not changed since"));
                 return Ok(json!({
                     "id": plan, "version": version, "from": from, "format": dialect, "changed": false, "tasks": tasks
                 }));

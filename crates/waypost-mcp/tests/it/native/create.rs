@@ -83,6 +83,24 @@ fn the_same_file_is_the_same_plan() {
         assert!(again.text.contains(&note), "{}", again.text);
     }
     assert_eq!(session.call("plan_list", json!({})).value["total"], 3);
+    session.call("plan_edit", json!({ "plan": "r", "ops": [{ "op": "plan", "archived": true }] }));
+    let archived = session.call("plan_create", json!({ "file": "own.json" })).text;
+    assert!(archived.contains("already plan r, which is archived, and has not changed since"), "{archived}");
+    // Another order is another file.
+    put(
+        "own.json",
+        r#"{"id":"o","queue":"default","items":[
+        {"id":"a","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]},
+        {"id":"b","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+    );
+    assert_eq!(session.call("plan_create", json!({ "file": "own.json" })).value["plan"], "o");
+    put(
+        "own.json",
+        r#"{"id":"o","queue":"default","items":[
+        {"id":"b","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]},
+        {"id":"a","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+    );
+    assert_ne!(session.call("plan_create", json!({ "file": "own.json" })).value["plan"], "o");
     put("own.json", &run.replace("noop", "human"));
     let other = session.call("plan_create", json!({ "file": "own.json" })).value;
     let id = other["plan"].as_str().unwrap();
