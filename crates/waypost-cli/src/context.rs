@@ -13,8 +13,8 @@ use waypost_core::{
 };
 use waypost_service::admission as admit;
 use waypost_service::{
-    Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, as_started,
-    awaits_approval, may_start_tasks, resolve_task,
+    Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, awaits_approval,
+    may_start_tasks, resolve_task,
 };
 use waypost_store::{Durability, MemoryStore, PlanStore, Query, Sort, Store, open};
 use waypost_text::sanitize_line;
@@ -413,14 +413,14 @@ impl Context {
     ) -> Outcome {
         let (answer, ready) = found.plans.with_plan(&found.id, |plan| {
             let named = if may_start_tasks(plan) { READY_NAMED_MAX } else { 0 };
-            let (now, started) = (text::now(), as_started(plan));
+            let (now, started) = (text::now(), plan.as_started());
             let startable =
                 started.claimable().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
             let ready: Vec<String> = startable.take(named).map(|task| task.spec.id.to_string()).collect();
             let mut answer = answer_json(plan, committed, &ready);
             if let Some(task) = task {
                 answer.insert("task".to_owned(), task.as_str().into());
-                answer.insert("standing".to_owned(), json!(plan.effective_status(task.as_str())));
+                answer.insert("standing".to_owned(), json!(started.effective_status(task.as_str())));
             }
             let total = started.claimable_total();
             let words = match ready.is_empty() && awaits_approval(plan) {
@@ -480,7 +480,7 @@ fn answer_json(plan: &Plan, committed: &WriteReply, ready: &[String]) -> Map<Str
     answer.insert("ready".to_owned(), ready.into());
     answer.insert(
         "ready_total".to_owned(),
-        (if may_start_tasks(plan) { as_started(plan).claimable_total() } else { 0 }).into(),
+        (if may_start_tasks(plan) { plan.as_started().claimable_total() } else { 0 }).into(),
     );
     answer
 }

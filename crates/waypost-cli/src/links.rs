@@ -7,6 +7,7 @@
 mod record;
 mod sync;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -30,7 +31,28 @@ pub enum Keeping {
     /// Before it begins and when it has ended.
     Around,
     /// Also meanwhile: it takes long.
-    Always,
+    Always(Telling),
+}
+
+/// When a command that takes long names what somebody should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// As soon as it is noticed, on stderr.
+    AtOnce,
+    /// The same unless stderr is a terminal, where progress is drawn.
+    IntoLogs,
+    /// When it has ended: it draws on the screen.
+    Afterwards,
+}
+
+impl Telling {
+    fn is_at_once(self) -> bool {
+        match self {
+            Self::AtOnce => true,
+            Self::IntoLogs => !std::io::stderr().is_terminal(),
+            Self::Afterwards => false,
+        }
+    }
 }
 
 /// Runs a command, and keeps linked files and plans together around it.
@@ -44,15 +66,26 @@ pub fn around(
     if keeping == Keeping::Never || !has_links() {
         return command(context);
     }
-    let before = sync_all(context);
-    before.iter().for_each(|note| context.out.note(note));
-    let meanwhile =
-        (keeping == Keeping::Always).then(|| Meanwhile::begin(context.for_background())).transpose()?;
+    let mut told = sync_all(context);
+    let Keeping::Always(telling) = keeping else {
+        told.iter().for_each(|note| context.out.note(note));
+        let outcome = command(context);
+        tell_the_rest(context, &told);
+        return outcome;
+    };
+    // The output of a command that takes long may come much later, or never.
+    told.iter().for_each(|note| context.out.note_now(note));
+    let meanwhile = Meanwhile::begin(context.for_background(), telling, told.clone())?;
     let outcome = command(context);
-    drop(meanwhile);
-    let after = sync_all(context).into_iter().filter(|note| !before.contains(note));
-    after.for_each(|note| context.out.note_now(note));
+    told.extend(meanwhile.end());
+    tell_the_rest(context, &told);
     outcome
+}
+
+/// Synchronizes all links after a command, and names what was not named before.
+fn tell_the_rest(context: &Context, told: &[String]) {
+    let rest = sync_all(context).into_iter().filter(|note| !told.contains(note));
+    rest.for_each(|note| context.out.note_now(note));
 }
 
 /// Synchronizes all links. Returns what somebody should know.
@@ -87,41 +120,60 @@ fn sync_links(context: &Context) -> Outcome<Vec<String>> {
 
 /// A thread that keeps files and plans together while a command runs.
 struct Meanwhile {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    stop: Sender<()>,
+    thread: JoinHandle<Vec<String>>,
 }
 
 impl Meanwhile {
-    fn begin(context: Context) -> Outcome<Self> {
+    fn begin(context: Context, telling: Telling, named: Vec<String>) -> Outcome<Self> {
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new().name("links".to_owned());
-        let thread = thread.spawn(move || keep(&context, &stopped));
+        let thread = thread.spawn(move || keep(&context, telling, named, &stopped));
         let thread =
             thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the thread. Returns what it has named.
+    fn end(self) -> Vec<String> {
+        drop(self.stop);
+        // If it panicked, the files are compared once more after the command.
+        self.thread.join().unwrap_or_default()
     }
 }
 
-impl Drop for Meanwhile {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, the files are compared once more after the command.
-            let _ended = thread.join();
-        }
-    }
-}
-
-fn keep(context: &Context, stopped: &Receiver<()>) {
+/// Keeps files and plans together until it is stopped. `named` are the notes about files that were left alone so far; returns those
+/// of now.
+fn keep(context: &Context, telling: Telling, mut named: Vec<String>, stopped: &Receiver<()>) -> Vec<String> {
     let opened = context.store_location().and_then(|place| open_store(&place));
-    let Ok(store) = opened else { return };
+    let Ok(store) = opened else { return named };
     let plans = Arc::new(PlanStore::new(store));
+    let reporting = if telling.is_at_once() { Reporting::Now } else { Reporting::Later };
+    let mut before = named.clone();
     while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        let mut left = Vec::new();
         let links = context.folders().and_then(|folders| Link::all(&folders)).unwrap_or_default();
         let place = context.store_location();
         for mut link in links.into_iter().filter(|link| place.as_ref().is_ok_and(|place| link.is_of(place))) {
-            // A screen or a protocol may be on this terminal. What fails now is tried again after the command.
-            let _synced = sync(context, &plans, &mut link, Reporting::Later);
+            // What fails now is tried again after the command.
+            let Ok(Synced { changes, notes }) = sync(context, &plans, &mut link, reporting) else { continue };
+            left.extend(
+                changes
+                    .iter()
+                    .filter(|change| change.is_left_alone())
+                    .filter_map(|change| change.note.clone()),
+            );
+            for note in notes {
+                // A program may be writing a file at this moment. If it is left alone again, it has not.
+                let is_news = !left.contains(&note) || before.contains(&note) && !named.contains(&note);
+                if is_news {
+                    context.out.note_now(&note);
+                    named.push(note);
+                }
+            }
         }
+        named.retain(|note| left.contains(note));
+        before = left;
     }
+    named
 }

@@ -101,6 +101,8 @@ pub struct FilePlan {
     pub dialect: Dialect,
     /// The text of the file.
     pub text: String,
+    /// What changes when it is read.
+    pub notes: Vec<String>,
 }
 
 /// Reads the single plan of a file.
@@ -124,13 +126,13 @@ pub fn file_plan_of(
     for note in &source.reading.notes {
         context.out.note(format!("{}: {note}", source.name));
     }
-    let Reading { drafts, dialect, assigned_ids, derived_ids, .. } = source.reading;
+    let Reading { drafts, dialect, assigned_ids, derived_ids, notes, .. } = source.reading;
     let count = drafts.len();
     let mut drafts = drafts.into_iter();
     match (drafts.next(), drafts.next()) {
         (Some(draft), None) => {
             let is_id_derived = draft.id.as_ref().is_some_and(|id| derived_ids.contains(id));
-            Ok(FilePlan { draft, assigned_ids, is_id_derived, dialect, text })
+            Ok(FilePlan { draft, assigned_ids, is_id_derived, dialect, text, notes })
         }
         (_, _) => {
             let message = format!("{} holds {count} plans, and one is needed", source.name);

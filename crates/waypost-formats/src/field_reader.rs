@@ -14,11 +14,10 @@ use crate::{Dialect, Unreadable};
 
 /// Converts a serde_json error with its position.
 pub(crate) fn syntax(error: &serde_json::Error) -> Unreadable {
-    Unreadable::Syntax {
-        line: error.line().max(1),
-        column: error.column().max(1),
-        detail: without_position(error),
-    }
+    let detail = without_position(error);
+    // What is wrong with a value is said in Rust's types.
+    let detail = if error.is_data() { waypost_text::plain_parse_error("", &detail) } else { detail };
+    Unreadable::Syntax { line: error.line().max(1), column: error.column().max(1), detail }
 }
 
 /// Returns the message of a serde_json error without its "at line 1 column 2".

@@ -189,9 +189,10 @@ fn keep_unsaid(task: &mut Task, said: &Task, known: &Task) {
 
 /// A text says nothing of the fields of other formats. The reader's own remarks, such as the form of the text, are no edits.
 fn keep_foreign(wanted: &mut ForeignFields, said: &ForeignFields, before: &ForeignFields) {
+    let is_field = |name: &str| !name.starts_with('$') || name.starts_with("$$");
     let without_remarks = |fields: &ForeignFields, format: &str| {
         let mut fields = fields.of(format);
-        fields.retain(|name, _| !name.starts_with('$') || name.starts_with("$$"));
+        fields.retain(|name, _| is_field(name));
         fields
     };
     let is_edited = |format: &String| without_remarks(wanted, format) != without_remarks(said, format);
@@ -199,10 +200,20 @@ fn keep_foreign(wanted: &mut ForeignFields, said: &ForeignFields, before: &Forei
     let edited: BTreeSet<String> = wanted.0.keys().filter(|format| is_edited(format)).cloned().collect();
     wanted.0.retain(|format, _| edited.contains(format));
     for (format, fields) in &before.0 {
-        let is_removed = !was_there.contains(format) && !without_remarks(said, format).is_empty();
-        if !is_removed {
-            wanted.0.entry(format.clone()).or_insert_with(|| fields.clone());
+        let said = without_remarks(said, format);
+        let is_removed = !was_there.contains(format) && !said.is_empty();
+        if !is_removed && !edited.contains(format) {
+            wanted.0.insert(format.clone(), fields.clone());
+            continue;
         }
+        // The form of the text may have no place for some fields.
+        let mut now = wanted.of(format);
+        for (name, value) in without_remarks(before, format) {
+            if !said.contains_key(&name) {
+                now.entry(name).or_insert(value);
+            }
+        }
+        wanted.keep(format, now);
     }
 }
 

@@ -90,8 +90,12 @@ fn with_thinking(thinking: &mut Option<Box<PlannerNotes>>, change: impl FnOnce(&
     }
 }
 
-/// Unknown fields that are left out stay, at every level.
+/// Unknown fields that are left out stay, at every level. An item of agora's has all its fields but one, so that what is not there
+/// was removed.
 fn fill_unknown(wanted: &mut ForeignFields, said: &ForeignFields, dialect: Dialect) {
+    if dialect == Dialect::Agora {
+        return;
+    }
     let mut fields = wanted.of(dialect.name());
     let is_unknown = |name: &String| !name.starts_with('$') || name.starts_with("$$");
     let said: Map<String, Value> =

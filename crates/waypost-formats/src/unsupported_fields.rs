@@ -30,15 +30,27 @@ const BOOKKEEPING: [&str; 14] = [
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
     let mut set: Vec<String> = set_fields(&draft.spec).collect();
     // The count of calls belongs to the store, the phase already shows that a closed plan has ended, and whether an approval
-    // is needed is the account's word.
+    // is needed is the account's word. An approval in a file counts nowhere.
     let is_said = |field: &String| match field.as_str() {
-        "calls" | "closed" | "approval_waived" => false,
-        "phase" => draft.state.phase != Phase::default(),
+        "calls" | "closed" | "approval_waived" | "approval" => false,
+        "phase" => !phase_follows(draft),
         _ => true,
     };
     set.extend(set_fields(&draft.state).filter(is_said));
     set.extend(draft.spec.foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
     set
+}
+
+/// Whether the phase of a plan follows from its tasks: it has not ended, or has with them.
+fn phase_follows(draft: &Draft) -> bool {
+    let has = |status: Status| draft.tasks.iter().any(|task| task.state.status == status);
+    let is_over = !draft.tasks.is_empty() && draft.tasks.iter().all(|task| task.state.status.is_finished());
+    match draft.state.phase {
+        Phase::Draft | Phase::Active => true,
+        Phase::Completed => is_over && !has(Status::Failed),
+        Phase::Failed => is_over && has(Status::Failed),
+        Phase::AwaitingApproval | Phase::Paused | Phase::Cancelled => false,
+    }
 }
 
 /// Returns the names of all fields that are set in a task, but for the bookkeeping. Its foreign fields are named as in [`set_in_plan`].

@@ -1,8 +1,7 @@
 //! Reads a plan from a text in any format, sent by a model or read from a file. Writes nothing.
 
-use waypost_core::Draft;
-use waypost_formats::Dialect;
-use waypost_service::ServiceError;
+use waypost_formats::{Dialect, Reading};
+use waypost_service::{ImportDraft, ServiceError};
 
 use crate::tool_error::ToolError;
 
@@ -11,7 +10,7 @@ pub(crate) fn read(
     text: &str,
     file: Option<&str>,
     format: Option<Dialect>,
-) -> Result<(Draft, Vec<String>), ToolError> {
+) -> Result<(ImportDraft, Vec<String>), ToolError> {
     let name = file.unwrap_or("the text").to_owned();
     let reading = match waypost_formats::read(text, format, file) {
         Ok(reading) => reading,
@@ -21,10 +20,14 @@ pub(crate) fn read(
     if !problems.is_empty() {
         return Err(ToolError::invalid(&problems));
     }
-    let count = reading.drafts.len();
-    let mut drafts = reading.drafts.into_iter();
+    let Reading { dialect, drafts, assigned_ids, notes, .. } = reading;
+    let count = drafts.len();
+    let mut drafts = drafts.into_iter();
     match (drafts.next(), drafts.next()) {
-        (Some(draft), None) => Ok((draft, reading.notes)),
+        (Some(draft), None) => {
+            let file_name = file.map(str::to_owned);
+            Ok((ImportDraft { draft, assigned_ids, dialect, file_name }, notes))
+        }
         _ => Err(ServiceError::NotOnePlan { name, count }.into()),
     }
 }

@@ -161,7 +161,9 @@ fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, 
 /// Returns a task with its effective status, which can change without a change in the task itself.
 pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
     let found = plan.task(task.as_str())?;
-    Some(json!({ "plan": plan.id(), "standing": plan.effective_status(task.as_str()), "task": found }))
+    Some(
+        json!({ "plan": plan.id(), "standing": plan.as_started().effective_status(task.as_str()), "task": found }),
+    )
 }
 
 fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, ToolError> {

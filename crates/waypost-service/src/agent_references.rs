@@ -40,7 +40,7 @@ impl Service {
         let mut found = AgentReferences::default();
         for there in references.into_iter().filter(|there| there.plan.is_none()) {
             let TargetStatus::There { plan, phase, archived: false, .. } =
-                self.plans().target_status(plan, &there)?
+                self.plans().target_status(plan, None, &there)?
             else {
                 continue;
             };

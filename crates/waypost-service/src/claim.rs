@@ -11,7 +11,7 @@ use crate::error::ServiceError;
 use crate::gate::{external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 use crate::report::new_lease_seconds;
 use crate::service::{Guard, Service, Terms, WriteReply};
-use crate::standstill::{as_started, may_start_tasks, standstill, starts_with_plan};
+use crate::standstill::{may_start_tasks, standstill, starts_with_plan};
 use crate::submit::Start;
 
 /// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock.
@@ -173,7 +173,7 @@ impl Service {
     pub fn claimable(&self, filter: ClaimFilter<'_>, limit: usize) -> Result<Claimable, ServiceError> {
         if let Some(plan) = filter.plan {
             return self.view(plan, |found, warnings| {
-                let started = as_started(found);
+                let started = found.as_started();
                 let tasks = started.claimable().take(limit);
                 let tasks = tasks.map(|task| (plan.clone(), task.spec.id.clone())).collect();
                 Claimable { tasks, warnings: warnings.to_vec() }

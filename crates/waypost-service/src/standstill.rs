@@ -1,9 +1,7 @@
 //! Why nothing of a plan can be claimed: one list of reasons for every front end. Says nothing about single tasks;
 //! `wait_reasons` does.
 
-use std::borrow::Cow;
-
-use waypost_core::{Actor, Command, EffectiveStatus, Phase, Plan, Status, Timestamp};
+use waypost_core::{EffectiveStatus, Phase, Plan, Status};
 use waypost_text::one_line;
 
 use crate::caller::{Caller, Holder};
@@ -102,27 +100,10 @@ pub fn standstill(plan: &Plan, by: &Caller) -> Vec<String> {
     reasons
 }
 
-/// Whether a draft that may start has tasks that its author skips.
-pub(crate) fn starts_with_skips(plan: &Plan) -> bool {
-    plan.state().phase == Phase::Draft && may_start_tasks(plan) && to_be_skipped(plan).next().is_some()
-}
-
-/// Returns a plan as it will be once it has started: what its author skips then keeps nothing waiting. Only a draft with such tasks
-/// differs from what is stored; starting a task starts it.
-pub fn as_started(plan: &Plan) -> Cow<'_, Plan> {
-    if !starts_with_skips(plan) {
-        return Cow::Borrowed(plan);
-    }
-    let state = plan.state();
-    let by = state.created_by.clone().unwrap_or_else(|| Actor::system("start"));
-    let at = state.updated_at.unwrap_or(Timestamp::from_micros(0));
-    plan.after(&by, at, &[Command::Activate])
-}
-
 /// Whether a task can start as soon as its plan has, and not before.
 pub(crate) fn starts_with_plan(plan: &Plan, task: &str) -> bool {
     let is_ready = |plan: &Plan| plan.effective_status(task) == Some(EffectiveStatus::Ready);
-    starts_with_skips(plan) && !is_ready(plan) && is_ready(&as_started(plan))
+    !is_ready(plan) && is_ready(&plan.as_started())
 }
 
 /// Returns the tasks that their author skips and that have not ended yet.

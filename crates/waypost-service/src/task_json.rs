@@ -7,6 +7,7 @@ use waypost_core::{Plan, Task};
 const NAMES_MAX: usize = 500;
 
 /// Returns the fields of a task in a list that all front ends share, with this description. Empty fields are omitted.
+/// `plan` is the plan as it will be once it has started.
 pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Value> {
     let (spec, state) = (&task.spec, &task.state);
     let mut fields = Map::new();
@@ -49,7 +50,7 @@ pub fn whole_task(plan: &Plan, task: &Task) -> Value {
         tasks.iter().take(NAMES_MAX).map(|task| Value::from(task.spec.id.as_str())).collect()
     };
     let mut value = json!(task);
-    value["standing"] = json!(plan.effective_status(id));
+    value["standing"] = json!(plan.as_started().effective_status(id));
     value["children"] = ids(plan.children(id));
     value["needed_by"] = ids(plan.dependants(id));
     let outputs: Map<String, Value> =

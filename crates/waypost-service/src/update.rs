@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use waypost_core::{Command, DiffStat, Difference, Draft, PlanId, TaskId, differences, reopened_tasks};
 use waypost_formats::{Baseline, Dialect, Written, fit_to_plan};
 
@@ -67,18 +68,22 @@ fn removed_values(differences: &[Difference]) -> Option<String> {
         "" | "false" | "0" => !before.is_empty(),
         _ => false,
     };
-    let removed = differences.iter().filter_map(|difference| match difference {
-        Difference::Plan { field: "phase" | "approval" | "archived" | "summary", .. } => None,
+    let removed_of = |field: &str, before: &str, after: &str| match is_removed(before, after) {
+        true => vec![field.to_owned()],
+        false => removed_keys(field, before, after),
+    };
+    let removed = differences.iter().flat_map(|difference| match difference {
+        Difference::Plan { field: "phase" | "approval" | "archived" | "summary", .. } => Vec::new(),
         Difference::Plan { field, before, after } => {
-            is_removed(before, after).then(|| format!("the plan's {field}"))
+            removed_of(field, before, after).iter().map(|field| format!("the plan's {field}")).collect()
         }
         Difference::Task { task, field, before, after } if AUTHORED.contains(field) => {
-            is_removed(before, after).then(|| format!("{field} of {task}"))
+            removed_of(field, before, after).iter().map(|field| format!("{field} of {task}")).collect()
         }
         Difference::Task { .. }
         | Difference::Added { .. }
         | Difference::Removed { .. }
-        | Difference::Reordered {} => None,
+        | Difference::Reordered {} => Vec::new(),
     });
     let removed: Vec<String> = removed.collect();
     let named = removed.iter().take(REMOVED_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
@@ -89,6 +94,30 @@ fn removed_values(differences: &[Difference]) -> Option<String> {
         }
         _ => Some(format!("removed: {named}")),
     }
+}
+
+/// Returns the keys that a JSON object no longer has, each with the field that it is in. Remarks of readers begin with `$`.
+fn removed_keys(field: &str, before: &str, after: &str) -> Vec<String> {
+    fn collect(
+        place: &str,
+        before: &Map<String, Value>,
+        after: &Map<String, Value>,
+        found: &mut Vec<String>,
+    ) {
+        for (key, value) in before.iter().filter(|(key, _)| !key.starts_with('$')) {
+            let place = format!("{place}.{key}");
+            match (value, after.get(key)) {
+                (_, None) => found.push(place),
+                (Value::Object(before), Some(Value::Object(after))) => collect(&place, before, after, found),
+                (_, Some(_)) => {}
+            }
+        }
+    }
+    let mut found = Vec::new();
+    if let (Ok(before), Ok(after)) = (serde_json::from_str(before), serde_json::from_str(after)) {
+        collect(field, &before, &after, &mut found);
+    }
+    found
 }
 
 /// A plan that was read from a file which may have been edited since it was last read.

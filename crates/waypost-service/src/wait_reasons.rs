@@ -13,7 +13,6 @@ use waypost_text::{one_line, quote};
 
 use crate::active_workers::{draining_of, no_worker, workers_of};
 use crate::approval::start_refusal_text;
-use crate::standstill::starts_with_plan;
 
 /// Maximum number of external tasks to look up for one task.
 const ELSEWHERE_MAX: usize = 20;
@@ -46,16 +45,16 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
     for there in plans.view(plan, |plan, _| awaited(plan, task))? {
-        known.insert(there.key(), plans.target_status(plan, &there)?.describe(&there));
+        known.insert(there.key(), plans.target_status(plan, Some(task), &there)?.describe(&there));
     }
     let leases = plans.store().query(|read| read.index(plan));
     let until = leases.ok().and_then(|rows| rows.leases.into_iter().find(|lease| lease.task == *task)?.until);
     let (standing, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
-        if starts_with_plan(plan, task.as_str()) {
-            return (Some(EffectiveStatus::Ready), Vec::new(), warnings.to_vec());
-        }
-        let standing = plan.effective_status(task.as_str());
-        let mut reasons = reasons(plan, task, (now, until), &known);
+        let started = plan.as_started();
+        let standing = started.effective_status(task.as_str());
+        // That its author skips the task is said before the plan has started.
+        let shown = if is_to_be_skipped(plan, task.as_str()) { plan } else { &*started };
+        let mut reasons = reasons(shown, task, (now, until), &known);
         reasons.extend(refused(plan, task));
         (standing, reasons, warnings.to_vec())
     })?;
@@ -115,7 +114,11 @@ fn reasons(
 fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> Reason {
     let fact = json!(waiting);
     let (kind, words) = match waiting {
-        BlockReason::Approval => ("approval", "a person's approval".to_owned()),
+        BlockReason::Approval => {
+            let rejection = plan.rejection();
+            let dash = if rejection.is_empty() { "" } else { "; " };
+            ("approval", format!("a person's approval{dash}{rejection}"))
+        }
         BlockReason::Phase(phase) => ("phase", format!("the plan, which is {}", phase.as_str())),
         BlockReason::Dependencies(names) => {
             let named: Vec<String> = names

@@ -67,7 +67,7 @@ fn is_zero(number: &u32) -> bool {
 impl PlanSummary {
     /// Returns the summary of a plan with the counts of its tasks by effective status. Reads all tasks.
     pub fn detailed(plan: &Plan) -> Self {
-        Self { counts: plan.effective_counts(), ..Self::of(plan) }
+        Self { counts: plan.as_started().effective_counts(), ..Self::of(plan) }
     }
 
     /// Returns the summary of a plan.

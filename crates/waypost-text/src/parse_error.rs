@@ -7,7 +7,7 @@ const TYPES: [(&str, &str); 13] = [
     ("a boolean", "true or false"),
     ("a borrowed string", "text"),
     ("a string", "text"),
-    ("string or map", "text or an object"),
+    ("string or map", "text"),
     ("variant identifier", "text"),
     ("u64", "a whole number from 0"),
     ("u32", "a whole number from 0 to 4294967295"),

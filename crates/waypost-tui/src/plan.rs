@@ -23,7 +23,8 @@ pub struct LoadedPlan {
 
 impl LoadedPlan {
     pub fn of(plan: &Plan) -> Self {
-        let standing = |id: &str| plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
+        let started = plan.as_started();
+        let standing = |id: &str| started.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
         Self {
             draft: plan.to_draft(),
             standings: plan.tasks().map(|(task, _)| standing(task.spec.id.as_str())).collect(),

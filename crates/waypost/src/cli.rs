@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::commands as command;
 use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
-use waypost_cli::links::Keeping;
+use waypost_cli::links::{Keeping, Telling};
 use waypost_cli::options::Global;
 
 /// The help of the program itself: the commands by what people want to do, those that are used most with a line of
@@ -264,12 +264,10 @@ impl Command {
     pub(crate) fn keeps_links(&self) -> Keeping {
         match self {
             Self::Run(run) if run.keeps_its_file() => Keeping::Around,
-            Self::Mcp(_)
-            | Self::Serve(_)
-            | Self::Worker(_)
-            | Self::Run(_)
-            | Self::Tui(_)
-            | Self::Watch(_) => Keeping::Always,
+            Self::Mcp(_) | Self::Serve(_) => Keeping::Always(Telling::AtOnce),
+            Self::Worker(_) | Self::Run(_) => Keeping::Always(Telling::IntoLogs),
+            Self::Tui(_) | Self::Watch(_) => Keeping::Always(Telling::Afterwards),
+            Self::Link(link) if link.is_list() => Keeping::Around,
             Self::Link(_)
             | Self::Unlink(_)
             | Self::Demo(_)

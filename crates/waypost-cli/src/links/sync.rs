@@ -43,6 +43,13 @@ pub struct FileChange {
     pub note: Option<String>,
 }
 
+impl FileChange {
+    /// Whether nothing was done with the file because nothing could be.
+    pub fn is_left_alone(&self) -> bool {
+        self.what == What::LeftAlone
+    }
+}
+
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,7 +130,7 @@ pub fn sync(
         }
         Reporting::Later => {
             // A file that was left alone is found again.
-            let said = changes.iter().filter(|change| change.what != What::LeftAlone);
+            let said = changes.iter().filter(|change| !change.is_left_alone());
             link.leave_unreported(said.filter_map(|change| change.note.clone()).collect())?;
         }
     }
@@ -267,9 +274,10 @@ impl One<'_> {
                         (plan, what, note)
                     }
                     (_, _, _) => {
+                        let notes = self.reading_notes(&found);
                         let plan = self.import(found, own)?;
                         known.claim(&plan, self.name)?;
-                        (plan, What::Imported, None)
+                        (plan, What::Imported, joined(&notes))
                     }
                 }
             }
@@ -291,6 +299,11 @@ impl One<'_> {
     /// Returns the file as it is shown.
     fn shown(&self) -> String {
         Path::new(&self.link.shown()).join(self.name).display().to_string()
+    }
+
+    /// Returns what changes when a file is read, and so when the plan is written into it.
+    fn reading_notes(&self, found: &FilePlan) -> Vec<String> {
+        found.notes.iter().map(|note| format!("{}: {note}", self.shown())).collect()
     }
 
     /// Returns the current version of a plan, if it is there.
@@ -330,7 +343,8 @@ impl One<'_> {
         match (drafts.next(), drafts.next()) {
             (Some(draft), None) if dialect.can_write() => {
                 let is_id_derived = draft.id.as_ref().is_some_and(is_derived);
-                Ok(Some(FilePlan { draft, dialect, assigned_ids, is_id_derived, text: text.to_owned() }))
+                let (text, notes) = (text.to_owned(), reading.notes);
+                Ok(Some(FilePlan { draft, dialect, assigned_ids, is_id_derived, text, notes }))
             }
             (Some(_), None) => {
                 let message = format!("{dialect} can be read but not written");
@@ -369,6 +383,7 @@ impl One<'_> {
                 return Ok((What::Nothing, None));
             };
             version = updated;
+            notes.extend(self.reading_notes(&found));
         }
         let is_updated = version != now;
         let written = if now == since.version { Written::Same } else { self.write(plan, &found)? };
@@ -388,7 +403,7 @@ impl One<'_> {
             (false, true) => What::Written,
             (true, true) => What::Merged,
         };
-        Ok((what, (!notes.is_empty()).then(|| notes.join("; "))))
+        Ok((what, joined(&notes)))
     }
 
     /// Writes an edited file into its plan, as an agent would. Returns the new version, or nothing if the plan is no longer `now`.
@@ -460,6 +475,10 @@ impl One<'_> {
         keep_index(self.path, found.dialect, &current)?;
         Ok(Written::Text(text))
     }
+}
+
+fn joined(notes: &[String]) -> Option<String> {
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// What was known about a file before.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
-use waypost_service::{as_started, task_row, whole_task};
+use waypost_service::{task_row, whole_task};
 use waypost_store::PlanSummary;
 use waypost_text::truncate_bytes;
 
@@ -33,10 +33,8 @@ pub fn head(plan: &Plan) -> Map<String, Value> {
 /// A plan with one page of its tasks.
 pub fn page(plan: &Plan, page: &Page<'_>) -> Value {
     let mut fields = head(plan);
-    // What its author skips is pending until the plan starts, and keeps nothing waiting.
-    let started = as_started(plan);
-    let row = |task: &Task| row_of(if task.spec.skip { plan } else { &started }, task);
-    fields.insert("tasks".to_owned(), page.rows.iter().map(|found| row(found.task)).collect());
+    let started = plan.as_started();
+    fields.insert("tasks".to_owned(), page.rows.iter().map(|found| row_of(&started, found.task)).collect());
     fields.insert("tasks_total".to_owned(), page.total.into());
     if let Some(next) = page.next() {
         fields.insert("next".to_owned(), next.into());
@@ -46,14 +44,14 @@ pub fn page(plan: &Plan, page: &Page<'_>) -> Value {
 
 /// A whole plan in the native format, with the effective status of each task.
 pub fn whole(plan: &Plan) -> Value {
-    let mut value = json!(plan.to_draft());
+    let (mut value, started) = (json!(plan.to_draft()), plan.as_started());
     if let Some(tasks) = value.get_mut("tasks").and_then(Value::as_array_mut) {
         for task in tasks {
-            let standing = task.get("id").and_then(Value::as_str).and_then(|id| plan.effective_status(id));
+            let standing = task.get("id").and_then(Value::as_str).and_then(|id| started.effective_status(id));
             task["standing"] = json!(standing);
         }
     }
-    value["counts"] = json!(plan.effective_counts());
+    value["counts"] = json!(started.effective_counts());
     value
 }
 
@@ -91,6 +89,6 @@ pub fn row_of(plan: &Plan, task: &Task) -> Value {
 /// Everything about one task.
 pub fn task(plan: &Plan, task: &Task, now: Timestamp) -> Value {
     let mut value = whole_task(plan, task);
-    value["waits_for"] = json!(plan.waiting(task.spec.id.as_str(), now));
+    value["waits_for"] = json!(plan.as_started().waiting(task.spec.id.as_str(), now));
     json!({ "id": plan.id(), "version": plan.version(), "task": value })
 }

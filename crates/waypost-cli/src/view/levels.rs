@@ -1,7 +1,6 @@
 //! A plan's tasks in levels: the tasks of a level depend only on earlier levels.
 
 use waypost_core::{Plan, Task, TaskId, critical_path, levels};
-use waypost_service::as_started;
 
 use super::text;
 use super::tree::{self, Frame};
@@ -28,7 +27,7 @@ pub fn levels_of(plan: &Plan) -> Outcome<Levels> {
 
 /// Prints the levels, up to `limit` tasks. Returns how many were omitted.
 pub fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output) -> usize {
-    let (mut left, started) = (limit, as_started(plan));
+    let (mut left, started) = (limit, plan.as_started());
     for (number, level) in found.levels.iter().enumerate() {
         if left == 0 {
             break;

@@ -21,7 +21,8 @@ const NAMES_MAX: usize = 20;
 pub fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
     let (spec, state) = (&task.spec, &task.state);
     let id = spec.id.as_str();
-    let standing = plan.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
+    let started = plan.as_started();
+    let standing = started.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
     let title = out.paint(&text::reveal_lines(&format!("{id} of plan {}", plan.id())), Look::Bold);
     out.line(title);
     for line in text::wrap(&text::reveal_lines(&spec.description), out.columns, usize::MAX) {
@@ -31,7 +32,7 @@ pub fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
     let word =
         out.paint(&format!("{} {}", standing.sign().glyph(), standing.as_str()), sign_look(standing.sign()));
     lines_of(out, "status", &[word]);
-    for waiting in plan.waiting(id, now) {
+    for waiting in started.waiting(id, now) {
         field(out, "waits for", &waiting_text(&waiting));
     }
     if let Some(why) = state.why() {

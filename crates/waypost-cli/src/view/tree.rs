@@ -1,7 +1,7 @@
 //! Prints a page of a plan's tasks as a tree: status, dependencies, a line of notes. Reads only what it shows.
 
 use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
-use waypost_service::{as_started, is_to_be_skipped};
+use waypost_service::is_to_be_skipped;
 use waypost_text::StatusSign;
 
 use super::{sign_look, text};
@@ -108,7 +108,7 @@ impl<'a> Page<'a> {
         let columns = name_columns(
             names.map(|(row, guides)| text::width(guides) + text::width(row.task.spec.id.as_str())),
         );
-        let started = as_started(plan);
+        let started = plan.as_started();
         for (row, guides) in self.rows.iter().zip(&guides) {
             let margin = self.margin(row);
             print_row((plan, &started), row.task, &Frame { guides, margin: &margin, columns }, out);

@@ -48,6 +48,9 @@ impl Plan {
         let mut events =
             self.decide_command(by, at, command).map_err(|refusal| self.name_stop(by, refusal))?;
         self.keeps_stops(by, &events)?;
+        if events.iter().any(|event| matches!(event, Event::PlanRevised { owner: Some(_), .. })) {
+            self.is_not_anothers(by, "hand it over")?;
+        }
         let voided = self.voided(by, &events);
         events.extend(voided);
         Ok(events)

@@ -216,6 +216,20 @@ impl Plan {
         plan
     }
 
+    /// Returns the plan as it will be once it has started: what its author skips then keeps nothing waiting. Only a draft that may
+    /// start and has such tasks differs from what is stored; starting a task starts it.
+    pub fn as_started(&self) -> Cow<'_, Self> {
+        let state = &self.state;
+        let awaits_approval = state.approval_required && state.approval.is_none();
+        let is_startable = state.phase == Phase::Draft && !state.archived && !awaits_approval;
+        if !is_startable || !self.live().any(|slot| slot.skip && slot.status == Status::Pending) {
+            return Cow::Borrowed(self);
+        }
+        let by = state.created_by.clone().unwrap_or_else(|| Actor::system("start"));
+        let at = state.updated_at.unwrap_or(Timestamp::from_micros(0));
+        self.after(&by, at, &[Command::Activate])
+    }
+
     /// Returns the id of the plan.
     pub fn id(&self) -> &PlanId {
         &self.id

@@ -74,8 +74,8 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
         }
     }
     match draft.state.phase {
-        Phase::Draft | Phase::Paused | Phase::Completed | Phase::Failed => {}
-        Phase::AwaitingApproval | Phase::Active | Phase::Cancelled => losses.push(plan_loss("phase")),
+        Phase::Draft | Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed => {}
+        Phase::AwaitingApproval | Phase::Cancelled => losses.push(plan_loss("phase")),
     }
     if shape.unknown {
         kept.write_unknown(&mut map, &[]);

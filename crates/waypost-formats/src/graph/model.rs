@@ -17,11 +17,12 @@ pub(crate) const GROUP_LEVELS_MAX: usize = 8;
 fn statuses(draft: &Draft) -> Vec<EffectiveStatus> {
     let plan = PlanId::new("drawn").ok().filter(|_| validate(draft).is_empty());
     let plan = plan.map(|id| Plan::from_trusted_draft(id, draft.clone()));
+    let started = plan.as_ref().map(Plan::as_started);
     let of_task = |task: &Task| {
         if task.spec.skip && task.state.status == Status::Pending {
             return EffectiveStatus::Skipped;
         }
-        let derived = plan.as_ref().and_then(|plan| plan.effective_status(task.spec.id.as_str()));
+        let derived = started.as_ref().and_then(|plan| plan.effective_status(task.spec.id.as_str()));
         derived.unwrap_or(match task.state.status {
             Status::Pending => EffectiveStatus::Ready,
             Status::Running => EffectiveStatus::Running,

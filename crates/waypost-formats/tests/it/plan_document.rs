@@ -124,7 +124,7 @@ fn what_a_document_cannot_hold_is_listed() {
     let mut plan = plan_of([task("a", &[]), task("b", &["a"])]);
     plan.spec.goal = "a goal".into();
     plan.spec.queue = "night".into();
-    plan.state.phase = Phase::Active;
+    plan.state.phase = Phase::Paused;
     assert_eq!(
         losses(&plan, DIALECT, Form::Program),
         ["plan: goal", "plan: phase", "plan: queue", "plan: tasks"]

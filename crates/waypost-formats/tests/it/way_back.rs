@@ -2,8 +2,8 @@
 //! nothing, and one edited word changes one word. Seeded, so that a failure can be repeated.
 
 use waypost_core::{
-    Command, Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, Plan,
-    PlanChanges, PlanId, Retry, Status, Task, TaskId, TaskSpec, TaskState, Work, validate,
+    Command, Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, Phase,
+    Plan, PlanChanges, PlanId, Retry, Status, Task, TaskId, TaskSpec, TaskState, Work, validate,
 };
 use waypost_formats::{Dialect, Form, Update, Written, read, update, write};
 use waypost_testkit::{SeededRng, id};
@@ -203,6 +203,30 @@ fn a_plan_without_results_is_exact_in_formats_that_have_its_fields() {
     for dialect in [Dialect::Clido, Dialect::Jaato, Dialect::Frctl, Dialect::Markdown, Dialect::Native] {
         let losses = write(&draft, dialect, Form::AsRead).unwrap().losses;
         assert_eq!(losses, [], "{dialect}");
+    }
+}
+
+#[test]
+fn a_phase_that_follows_from_the_tasks_is_not_a_loss() {
+    let of = |phase: Phase, status: Status| {
+        let mut task = Task { spec: TaskSpec::new("a".parse().unwrap(), "do"), state: TaskState::default() };
+        task.state.status = status;
+        let mut draft = Draft { tasks: vec![task], ..Draft::new("") };
+        draft.spec.goal = "a goal".to_owned();
+        draft.state.phase = phase;
+        let losses = write(&draft, Dialect::Clido, Form::AsRead).unwrap().losses;
+        losses.into_iter().map(|loss| loss.field).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Phase::Active, Status::Pending), Vec::<String>::new());
+    assert_eq!(of(Phase::Completed, Status::Done), Vec::<String>::new());
+    assert_eq!(of(Phase::Failed, Status::Failed), Vec::<String>::new());
+    for (phase, status) in [
+        (Phase::Paused, Status::Pending),
+        (Phase::AwaitingApproval, Status::Pending),
+        (Phase::Completed, Status::Pending),
+        (Phase::Failed, Status::Done),
+    ] {
+        assert_eq!(of(phase, status), ["phase"], "{phase:?} {status:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use waypost_core::{
     Complexity, Dependency, DependencyRule, FORMAT, Lock, Position, Problem as PlanProblem, ProblemKind,
     Retry, TaskChanges, TaskId, TaskSpec, Work,
 };
-use waypost_formats::read_part;
+use waypost_formats::{WrongValue, read_part, wrong_values};
 use waypost_service::{EditOp, NewTask, ServiceError, SourceText, awaits_approval};
 use waypost_text::plain_parse_error;
 
@@ -222,13 +222,22 @@ fn read_operation(operation: Value, at: &str) -> Result<Operation, Problem> {
         Some(_) => return Err(Problem::bad(format!("{at}.op must be text"), format!("use one of {names}"))),
         None => return Err(Problem::bad(format!("{at}.op is missing"), format!("use one of {names}"))),
     };
+    let set = fields.get("set").cloned();
     serde_path_to_error::deserialize(json!({ op.as_str(): fields })).map_err(|error| {
         let (path, message) = (error.path().to_string(), error.inner().to_string());
         let below = path.strip_prefix(op.as_str()).unwrap_or_default();
         let words = plain_parse_error(&format!("{at}{below}"), &message);
         match below.starts_with(".set.") && !message.starts_with("unknown field") {
-            // A wrong value of a task, as in a new one.
-            true => Problem::invalid(vec![(words, WRONG_VALUE.to_owned())]),
+            // Wrong values of a task, all of them, as in a new one.
+            true => {
+                let found = wrong_values::<Set>(set.unwrap_or_default()).into_iter();
+                let named = found.map(|WrongValue { path, words }| match words {
+                    Some(words) => (format!("{at}.set.{path}: {words}"), WRONG_VALUE.to_owned()),
+                    None => (format!("{at}.set.{path} is missing"), format!("give {path}")),
+                });
+                let named: Vec<_> = named.collect();
+                Problem::invalid(if named.is_empty() { vec![(words, WRONG_VALUE.to_owned())] } else { named })
+            }
             false => Problem::bad(words, see),
         }
     })

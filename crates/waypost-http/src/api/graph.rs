@@ -115,7 +115,8 @@ fn columns(plan: &Plan, range: Option<(usize, usize)>, part: Option<usize>) -> V
             to.push(own);
         }
     }
-    let standing = |task: &Task| plan.effective_status(task.spec.id.as_str()).map_or('b', letter);
+    let started = plan.as_started();
+    let standing = |task: &Task| started.effective_status(task.spec.id.as_str()).map_or('b', letter);
     let standing: String = chosen.iter().map(|(task, _)| standing(task)).collect();
     let level: Vec<usize> = chosen.iter().map(|(_, level)| *level).collect();
     let critical: Vec<usize> = longest_chain(plan).iter().filter_map(|task| place(task.as_str())).collect();

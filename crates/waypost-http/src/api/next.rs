@@ -38,7 +38,8 @@ pub(crate) fn list(api: &Api, Parameters(listing): Parameters<OfferQuery>) -> Re
     let Claimable { tasks, warnings } = api.service.claimable(filter, limit)?;
     for (plan, task) in tasks {
         let row = api.service.view(&plan, |plan, _| {
-            let mut row = tasks::row(plan, plan.task(task.as_str())?);
+            let plan = plan.as_started();
+            let mut row = tasks::row(&plan, plan.task(task.as_str())?);
             row["plan"] = json!(plan.id());
             let waits = plan.waiting(task.as_str(), now);
             if !waits.is_empty() {

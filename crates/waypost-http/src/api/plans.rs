@@ -147,7 +147,7 @@ pub(crate) fn create(
             "",
         ));
     }
-    let mut draft = read(new.text, new.format.as_deref(), new.plan)?;
+    let (mut draft, notes) = read(new.text, new.format.as_deref(), new.plan)?;
     let named = new.id.map(PlanId::new).transpose();
     let named = named
         .map_err(|error| Problem::bad(error.to_string(), hint_text(Hint::OtherId)))?
@@ -165,11 +165,12 @@ pub(crate) fn create(
         (Err(error), _) => return Err(error.into()),
     };
     let id = value["id"].as_str().unwrap_or_default().to_owned();
-    if let Some(note) = api.service.read(&api.service.resolve_plan(&id)?, approval_note)? {
+    let awaits = api.service.read(&api.service.resolve_plan(&id)?, approval_note)?;
+    if awaits.is_some() {
         value["awaits_approval"] = json!(true);
-        if let Some(notes) = value["notes"].as_array_mut() {
-            notes.push(json!(note));
-        }
+    }
+    if let Some(all) = value["notes"].as_array_mut() {
+        all.extend(notes.into_iter().chain(awaits).map(Value::from));
     }
     let location = format!("/api/v1/plans/{id}");
     let reply = Versioned { status: StatusCode::CREATED, ..Versioned::at(value, version) };
@@ -189,12 +190,12 @@ fn keyed_id(by: &Caller, key: &str) -> PlanId {
     PlanId::new(format!("k{text}")).unwrap_or_else(|never| unreachable!("{never}"))
 }
 
-/// Reads one plan, from a text in any format or from native JSON.
+/// Reads one plan, from a text in any format or from native JSON, and notes for its author that are not errors.
 pub(super) fn read(
     text: Option<String>,
     format: Option<&str>,
     plan: Option<Value>,
-) -> Result<Draft, Problem> {
+) -> Result<(Draft, Vec<String>), Problem> {
     let dialect = parse_format(format)?;
     let (text, dialect) = match (text, plan) {
         (Some(text), None) => (text, dialect),
@@ -204,14 +205,14 @@ pub(super) fn read(
         }
     };
     let name = || TEXT_NAME.to_owned();
-    let Reading { mut drafts, problems, .. } = waypost_formats::read(&text, dialect, None)
+    let Reading { mut drafts, problems, notes, .. } = waypost_formats::read(&text, dialect, None)
         .map_err(|error| ServiceError::Unreadable { name: name(), error })?;
     if !problems.is_empty() {
         return Err(ServiceError::Invalid { subject: Subject::Text, problems }.into());
     }
     let count = drafts.len();
     match drafts.pop() {
-        Some(draft) if count == 1 => Ok(draft),
+        Some(draft) if count == 1 => Ok((draft, notes)),
         _ => Err(ServiceError::NotOnePlan { name: name(), count }.into()),
     }
 }

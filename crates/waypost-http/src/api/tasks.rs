@@ -65,9 +65,10 @@ fn page(
     standings: &[EffectiveStatus],
     limit: usize,
 ) -> Result<Value, Problem> {
+    let started = plan.as_started();
     let wanted = listing.text.as_deref().unwrap_or_default().to_lowercase();
     let fits = |task: &Task| {
-        let standing = plan.effective_status(task.spec.id.as_str());
+        let standing = started.effective_status(task.spec.id.as_str());
         (standings.is_empty() || standing.is_some_and(|standing| standings.contains(&standing)))
             && listing
                 .parent
@@ -92,7 +93,7 @@ fn page(
         }
         total += 1;
         if behind && rows.len() < limit {
-            rows.push(row(plan, task));
+            rows.push(row(&started, task));
             next = Some(task.spec.id.clone());
         } else if behind && rows.len() == limit {
             rows.push(Value::Null);

@@ -20,7 +20,7 @@ pub(crate) struct Text {
 
 /// `POST /validate`
 pub(crate) fn validate(api: &Api, Body(text): Body<Text>) -> Reply {
-    let draft = plans::read(Some(text.text), text.format.as_deref(), None)?;
+    let (draft, _) = plans::read(Some(text.text), text.format.as_deref(), None)?;
     let problems = api.service.problems(&draft)?;
     if !problems.is_empty() {
         return Err(ServiceError::Invalid { subject: Subject::Text, problems }.into());

@@ -244,6 +244,37 @@ fn a_key_sent_twice_makes_one_plan() {
 }
 
 #[test]
+fn what_changes_when_a_text_is_read_is_noted() {
+    let desk = Desk::new();
+    let text = r#"{"goal":"g","size":123456789012345678901,"tasks":[{"id":"a","description":"d"}]}"#;
+    let made = desk.post("/plans", &json!({ "text": text })).ok();
+    let note =
+        "line 1: the number 123456789012345678901 has too many digits; it is kept as 123456789012345680000";
+    assert_eq!(made["notes"], json!([note]));
+}
+
+#[test]
+fn what_its_author_skips_keeps_nothing_waiting_before_the_plan_starts() {
+    let desk = Desk::new();
+    let task = |id: &str, on: &[&str], skip: bool| json!({ "id": id, "depends_on": on, "skip": skip });
+    let tasks = [task("a", &[], true), task("b", &["a"], false), task("c", &["b"], false)];
+    let plan = json!({ "format": "waypost/1", "title": "P", "tasks": tasks });
+    desk.post("/plans", &json!({ "id": "p", "plan": plan })).ok();
+    let standings = |rows: &Value| -> Vec<String> {
+        rows.as_array().unwrap().iter().map(|row| row["standing"].as_str().unwrap().to_owned()).collect()
+    };
+    let rows = desk.get("/plans/p/tasks").ok();
+    assert_eq!(standings(&rows["tasks"]), ["skipped", "ready", "blocked"]);
+    assert_eq!(desk.get("/plans/p/tasks?standing=ready").ok()["tasks"][0]["id"], json!("b"));
+    let task = desk.get("/plans/p/tasks/b").ok();
+    assert_eq!((&task["standing"], &task["why"]), (&json!("ready"), &json!([])));
+    assert_eq!(desk.get("/plans/p/graph").ok()["standing"], json!("srb"));
+    let counts = desk.get("/plans/p").ok()["counts"].clone();
+    assert_eq!([&counts["skipped"], &counts["ready"], &counts["blocked"]], [1, 1, 1], "{counts}");
+    assert_eq!(standings(&desk.get("/next?plan=p").ok()["tasks"]), ["ready"]);
+}
+
+#[test]
 fn who_writes_over_what_others_wrote_is_told_what_changed() {
     let desk = Desk::new();
     desk.plan("p", &["a"]);
@@ -307,6 +338,8 @@ fn a_plan_that_names_no_queue_is_of_the_default_queue() {
 #[test]
 fn all_that_is_wrong_with_a_plan_is_said_at_once() {
     let desk = Desk::new();
+    let list = desk.post("/plans", &json!({ "plan": [1] })).problem(422);
+    assert_eq!(list["detail"], json!("the text: line 1, column 1: must be an object, not a list"));
     let plan = json!({ "format": "waypost/1", "title": "Bad", "tasks": [
         { "id": "a", "depends_on": ["b"] }, { "id": "b", "depends_on": ["a"] }, { "id": "c", "depends_on": ["none"] },
     ] });
@@ -839,11 +872,7 @@ fn a_wrong_value_in_an_edit_is_named_with_its_place_in_plain_words() {
             422,
             "operations[2].set.priority: must be a whole number from -2147483648 to 2147483647, not \"high\"",
         ),
-        (
-            revise(json!({ "complexity": 5 })),
-            422,
-            "operations[2].set.complexity: must be text or an object, not `5`",
-        ),
+        (revise(json!({ "complexity": 5 })), 422, "operations[2].set.complexity: must be text, not `5`"),
         (
             revise(json!({ "complexity": "huge" })),
             422,
@@ -863,6 +892,21 @@ fn a_wrong_value_in_an_edit_is_named_with_its_place_in_plain_words() {
         let code = if status == 422 { "invalid" } else { "bad_request" };
         assert_eq!(problem["code"], json!(code), "{problem}");
     }
+    // All of one task at once.
+    let set = json!({ "timeout_seconds": 1.5, "locks": [{ "key": 1 }], "retry": { "attempts": 3, "backoff_seconds": "x" } });
+    let problem = desk.post("/plans/p/edits", &json!({ "operations": [revise(set)] })).problem(422);
+    let messages: Vec<&str> =
+        problem["problems"].as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap()).collect();
+    let places: Vec<&str> = messages.iter().filter_map(|message| message.split(": ").next()).collect();
+    assert_eq!(
+        places,
+        [
+            "operations[0].set.timeout_seconds",
+            "operations[0].set.locks[0].key",
+            "operations[0].set.retry.backoff_seconds",
+        ],
+        "{problem}"
+    );
 }
 
 #[test]

@@ -165,7 +165,7 @@ pub(super) fn blocked(call: &Call) -> Reply {
     let plans = call.workspace.plans();
     // An agent whose lease has expired works on nothing, and that may be the reason.
     call.service().reclaim_expired_leases(None)?;
-    let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.with_plan(&plan, |plan| {
+    let found: Vec<(TaskId, Map<String, Value>, Vec<Waits>)> = plans.with_plan(&plan, |plan| {
         let all = plan.tasks().map(|(task, _)| task).zip(1..);
         let blocked = all.filter(|(task, _)| {
             plan.effective_status(task.spec.id.as_str()) == Some(EffectiveStatus::Blocked)
@@ -173,17 +173,17 @@ pub(super) fn blocked(call: &Call) -> Reply {
         let named = blocked.filter(|(task, _)| !tool_output::blocked_by(plan, task).is_empty());
         named
             .take(STEPS_MAX)
-            .map(|(task, sequence)| (entry(plan, task, sequence), waits(plan, task)))
+            .map(|(task, sequence)| (task.spec.id.clone(), entry(plan, task, sequence), waits(plan, task)))
             .collect()
     })?;
     let mut steps = Vec::with_capacity(found.len());
-    for (mut entry, waits) in found {
+    for (step, mut entry, waits) in found {
         let mut why = Vec::new();
         let left_out = waits.len().saturating_sub(WAITS_NAMED_MAX);
         for waits in waits.into_iter().take(WAITS_NAMED_MAX) {
             why.push(match waits {
                 Waits::Here(words) => words,
-                Waits::There(there) => target_sentence(call, &plan, &there)?,
+                Waits::There(there) => target_sentence(call, (&plan, &step), &there)?,
             });
         }
         if left_out > 0 {
@@ -246,8 +246,12 @@ fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
 }
 
 /// Describes the status of a step in another plan.
-fn target_sentence(call: &Call, of: &PlanId, there: &ExternalTaskRef) -> Result<String, ToolError> {
-    let found = call.workspace.plans().target_status(of, there)?;
+fn target_sentence(
+    call: &Call,
+    (of, step): (&PlanId, &TaskId),
+    there: &ExternalTaskRef,
+) -> Result<String, ToolError> {
+    let found = call.workspace.plans().target_status(of, Some(step), there)?;
     Ok(sentence(there, &found))
 }
 
@@ -279,7 +283,7 @@ fn resolved(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Map<String, Val
             (Some(plan), _) => Some(plan),
             (None, Some(plan)) => Some(plan.clone()),
             (None, None) => {
-                let found = call.workspace.plans().target_status(plan, &there)?;
+                let found = call.workspace.plans().target_status(plan, Some(step), &there)?;
                 if let TargetStatus::There { plan, .. } = found { Some(plan) } else { None }
             }
         };

@@ -33,9 +33,13 @@ pub(super) fn show(call: &Call) -> Reply {
         })?,
     };
     let shown = call.workspace.plans().with_plan(&plan, |plan| shown(plan, after.as_deref()))?;
-    shown.ok_or_else(|| {
+    let mut answer = shown.ok_or_else(|| {
         error(format!("Step not found: {}", after.unwrap_or_default())).with_fact("code", NO_SUCH_TASK)
-    })
+    })?;
+    if let Some(by) = call.service().archived_by(&plan)? {
+        answer.insert("archived_by".to_owned(), by.to_string().into());
+    }
+    Ok(answer)
 }
 
 /// Returns the plan with the steps after `after`, or `None` if it has no such step.

@@ -1,9 +1,9 @@
 //! `plan_create`: creates a plan from tasks, from a file of the workspace, or from a text in any format.
 
 use serde_json::{Value, json};
-use waypost_core::{Draft, Plan};
+use waypost_core::{Draft, Plan, PlanId};
 use waypost_formats::Dialect;
-use waypost_service::CreateOptions;
+use waypost_service::{CreateOptions, ImportDraft, Imported, WriteReply};
 
 use super::arguments::{Arguments, Problems};
 use super::{plan_facts, task_args};
@@ -24,6 +24,8 @@ struct New {
     draft: Draft,
     made: Vec<String>,
     notes: Vec<String>,
+    /// The text that the draft was read from.
+    text: Option<ImportDraft>,
 }
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
@@ -47,21 +49,54 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             "pass tasks, file or text, and a title",
         ));
     }
-    let created = call.service().create(&call.caller, new.draft, CreateOptions::default())?;
-    new.notes.extend(plan_facts::notes(call, &created));
-    call.remember(&created.plan)?;
-    Ok(call.read(&created.plan, |plan| answer(plan, &new.made, &new.notes))?)
+    let written = match new.text {
+        Some(text) => match call.service().import(&call.caller, ImportDraft { draft: new.draft, ..text })? {
+            Imported::Unchanged { plan, archived, .. } => {
+                return unchanged(call, (&plan, archived), new.notes);
+            }
+            Imported::Created { reply, taken } => {
+                new.notes.extend(taken.map(|taken| taken_note(&taken, &reply)));
+                reply
+            }
+        },
+        None => call.service().create(&call.caller, new.draft, CreateOptions::default())?,
+    };
+    new.notes.extend(plan_facts::notes(call, &written));
+    call.remember(&written.plan)?;
+    Ok(call.read(&written.plan, |plan| answer(plan, &new.made, &new.notes))?)
+}
+
+/// The reply for a text that is a plan already, and has not changed since.
+fn unchanged(
+    call: &Call,
+    (id, archived): (&PlanId, bool),
+    mut notes: Vec<String>,
+) -> Result<Answer, ToolError> {
+    let archived = if archived { ", which is archived," } else { "" };
+    notes.insert(
+        0,
+        format!("this is already plan {id}{archived} and has not changed since; nothing was created"),
+    );
+    call.remember(id)?;
+    let mut answer = call.read(id, |plan| answer(plan, &[], &notes))?;
+    answer.value["changed"] = json!(false);
+    Ok(answer)
+}
+
+fn taken_note(taken: &PlanId, reply: &WriteReply) -> String {
+    let id = &reply.plan;
+    format!("another plan has the id {taken}, so this one is {id}; to change the other, use plan_update")
 }
 
 fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, ToolError> {
     let (inline, file, text) = (arguments.list("tasks")?, arguments.name("file")?, arguments.name("text")?);
     match (inline, file, text) {
-        (None, None, None) => Ok(New { draft: Draft::new(""), made: Vec::new(), notes: Vec::new() }),
+        (None, None, None) => Ok(New { draft: Draft::new(""), ..New::default() }),
         (Some(inline), None, None) => {
             let named: Vec<(String, Value)> =
                 inline.iter().enumerate().map(|(at, task)| (format!("tasks[{at}]"), task.clone())).collect();
             let (tasks, made) = task_args::read_draft(&named)?;
-            Ok(New { draft: Draft { tasks, ..Draft::new("") }, made, notes: Vec::new() })
+            Ok(New { draft: Draft { tasks, ..Draft::new("") }, made, ..New::default() })
         }
         (None, Some(file), None) => {
             let format = format(arguments)?;
@@ -78,8 +113,9 @@ pub(super) fn format(arguments: &Arguments<'_>) -> Result<Option<Dialect>, ToolE
 }
 
 fn from_text(text: &str, file: Option<&str>, format: Option<Dialect>) -> Result<New, ToolError> {
-    let (draft, notes) = plan_text::read(text, file, format)?;
-    Ok(New { draft, made: Vec::new(), notes })
+    let (mut text, notes) = plan_text::read(text, file, format)?;
+    let draft = std::mem::take(&mut text.draft);
+    Ok(New { draft, notes, text: Some(text), ..New::default() })
 }
 
 pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {

@@ -85,7 +85,8 @@ fn seen(
 
 /// Summarizes a plan; the reply is small whatever the plan's size.
 fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
-    let (id, version, counts) = (plan.id(), plan.version(), plan.effective_counts());
+    let started = plan.as_started();
+    let (id, version, counts) = (plan.id(), plan.version(), started.effective_counts());
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
     let status = reply_text::cut(&plan.spec().status, STATUS_BYTES);
     let phase = plan.state().phase.as_str();
@@ -123,7 +124,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     };
     let mine = few(&mut of(Holder::Caller).map(|task| task.spec.id.as_str()));
     let others = few(&mut of(Holder::OtherSession).map(|task| task.spec.id.as_str()));
-    let next = few(&mut plan_facts::next_of(plan));
+    let next = few(&mut plan_facts::next_of(&started));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         answer.add_names(word, &format!("; {word}: "), &names);
     }
@@ -193,7 +194,7 @@ fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
 fn task_value(plan: &Plan, task: &Task) -> Value {
     let mut value = serde_json::to_value(&task.spec).unwrap_or_default();
     let state = serde_json::to_value(&task.state).unwrap_or_default();
-    let standing = plan.effective_status(task.spec.id.as_str());
+    let standing = plan.as_started().effective_status(task.spec.id.as_str());
     if let (Value::Object(fields), Value::Object(state)) = (&mut value, state) {
         for (name, found) in state {
             let known = ["status", "created_at", "updated_at", "tries"];
@@ -213,7 +214,7 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Re
         let about = serde_json::to_value(plan.spec()).unwrap_or_default();
         value["about"] = reply_text::shortened(&about, ABOUT_BYTES).0;
     }
-    let mut tasks = plan.tasks();
+    let (mut tasks, started) = (plan.tasks(), plan.as_started());
     if let Some(cursor) = cursor
         && !tasks.by_ref().any(|(task, _)| task.spec.id.as_str() == cursor)
     {
@@ -229,7 +230,7 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Re
             more = true;
             break;
         }
-        let mut row = row(plan, task);
+        let mut row = row(&started, task);
         let missing = waits.iter().filter(|(wait, found)| wait.task == task.spec.id && !found.is_there());
         let missing: Vec<String> = missing.map(|(wait, found)| found.describe(&wait.on)).collect();
         if !missing.is_empty() {
@@ -247,7 +248,7 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Re
     Ok(Answer::of(value))
 }
 
-/// A task on a page: its spec, effective status and result.
+/// A task on a page: its spec, effective status and result. `plan` is the plan as it will be once it has started.
 fn row(plan: &Plan, task: &Task) -> Value {
     let mut row = serde_json::to_value(&task.spec).unwrap_or_default();
     let standing = plan.effective_status(task.spec.id.as_str());

@@ -28,15 +28,16 @@ pub(super) fn title(plan: &Plan) -> String {
     if spec.title.is_empty() { spec.goal.clone() } else { spec.title.clone() }
 }
 
-/// Returns the tasks that an agent could claim now.
+/// Returns the tasks that an agent could claim now. `plan` is the plan as it will be once it has started.
 pub(super) fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
     let offered = if may_start_tasks(plan) { usize::MAX } else { 0 };
     plan.claimable().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
 }
 
 /// Returns the first of the claimable tasks.
-pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
-    reply_text::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
+pub(super) fn next_ids(plan: &Plan) -> Vec<String> {
+    let started = plan.as_started();
+    reply_text::few(next_of(&started), NEXT_MAX, NEXT_BYTES).into_iter().map(str::to_owned).collect()
 }
 
 /// Adds how to get approval, if the plan needs it.

@@ -53,7 +53,7 @@ pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
     answer.insert("id".to_owned(), plan.id().as_str().into());
     answer.insert("version".to_owned(), plan.version().into());
     answer.insert("phase".to_owned(), plan.state().phase.as_str().into());
-    answer.insert("counts".to_owned(), counts(&plan.effective_counts()));
+    answer.insert("counts".to_owned(), counts(&plan.as_started().effective_counts()));
     answer
 }
 

@@ -147,7 +147,8 @@ fn read(
     format: Option<Dialect>,
     id: Option<String>,
 ) -> Result<Submission, ToolError> {
-    let (mut draft, notes) = plan_text::read(text, file, format)?;
+    let (text, notes) = plan_text::read(text, file, format)?;
+    let mut draft = text.draft;
     if let Some(id) = id {
         let id = PlanId::new(id).map_err(|error| ToolError::new(error.to_string(), "choose another id"))?;
         draft.id = Some(id);

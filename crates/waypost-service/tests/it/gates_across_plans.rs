@@ -1,8 +1,8 @@
 //! Gates that stand in another plan than the work behind them.
 
 use waypost_core::{
-    Actor, Dependency, DependencyRule, ExternalTaskRef, Phase, Plan, PlanChanges, PlanId, Position,
-    TaskChanges, TaskSpec,
+    Actor, Dependency, DependencyRule, EffectiveStatus, ExternalTaskRef, Phase, Plan, PlanChanges, PlanId,
+    Position, TaskChanges, TaskSpec,
 };
 use waypost_service::{Caller, ClaimOptions, CreateOptions, EditOp, Guard, NewTask, TaskRef};
 use waypost_testkit::{id, plan_of, task};
@@ -65,16 +65,16 @@ fn a_name_of_an_agent_opens_no_gate() {
     };
     let desk = Desk::of(&present(), named(vec![with_work("gate", "human", &[])]));
     desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    // Another agent writes that owner's name, and ends a task of that name.
+    let evil = Caller::new(Actor::agent("mallory"));
+    let tasks = vec![task("gate", &[]), task("open", &[])];
+    let forged = desk.service.create(&evil, named(tasks), CreateOptions::default()).unwrap().plan;
     let spec = TaskSpec {
         depends_on: vec![elsewhere(Some("robin"), None, "gate")],
         ..with_work("next", "build", &[])
     };
     let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
     desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
-    // Another agent writes that owner's name, and ends a task of that name.
-    let evil = Caller::new(Actor::agent("mallory"));
-    let tasks = vec![task("gate", &[]), task("open", &[])];
-    let forged = desk.service.create(&evil, named(tasks), CreateOptions::default()).unwrap().plan;
     let of = TaskRef { plan: &forged, task: &id("gate"), attempt: None, take_over: false, seen: None };
     desk.service.report(&evil, of, done(), Guard::NONE).unwrap();
     let waiting = desk.service.read(&plan, Plan::clone).unwrap();
@@ -92,13 +92,13 @@ fn an_agent_that_calls_itself_like_the_owner_opens_no_gate() {
     let tasks = vec![with_work("gate", "human", &[]), task("mid", &["gate"])];
     let desk = Desk::of(&present(), of_robin(tasks));
     desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let robin = Caller::new(Actor::agent("robin"));
+    let tasks = vec![task("mid", &[]), task("open", &[])];
+    let forged = desk.service.create(&robin, of_robin(tasks), CreateOptions::default()).unwrap().plan;
     let on = vec![elsewhere(Some("robin"), None, "mid")];
     let spec = TaskSpec { depends_on: on, ..with_work("deploy", "build", &[]) };
     let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
     desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
-    let robin = Caller::new(Actor::agent("robin"));
-    let tasks = vec![task("mid", &[]), task("open", &[])];
-    let forged = desk.service.create(&robin, of_robin(tasks), CreateOptions::default()).unwrap().plan;
     let of = TaskRef { plan: &forged, task: &id("mid"), attempt: None, take_over: false, seen: None };
     desk.service.report(&robin, of, done(), Guard::NONE).unwrap();
     let held = || {
@@ -108,6 +108,33 @@ fn an_agent_that_calls_itself_like_the_owner_opens_no_gate() {
     assert_eq!(held(), [(id("deploy"), "robin:mid".to_owned())]);
     desk.answer(&present(), "gate", "yes").unwrap();
     assert_eq!(held(), []);
+}
+
+#[test]
+fn a_plan_that_is_forged_after_the_meant_one_has_started_answers_nobody() {
+    let of_robin = |tasks: Vec<TaskSpec>| {
+        let mut draft = plan_of(tasks);
+        draft.spec.owner = "robin".to_owned();
+        draft
+    };
+    let desk = Desk::of(&present(), of_robin(vec![task("mid", &[])]));
+    desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+    let on = vec![elsewhere(Some("robin"), None, "mid")];
+    let spec = TaskSpec { depends_on: on, ..with_work("deploy", "build", &[]) };
+    let plan = desk.service.create(&present(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
+    desk.service.activate(&present(), &plan, Guard::NONE).unwrap();
+    let status = || desk.service.read(&plan, |plan| plan.effective_status("deploy")).unwrap();
+    let ends = |by: &Caller, plan: &PlanId| {
+        let of = TaskRef { plan, task: &id("mid"), attempt: None, take_over: false, seen: None };
+        desk.service.report(by, of, done(), Guard::NONE).unwrap();
+    };
+    let evil = Caller::new(Actor::agent("mallory"));
+    let tasks = vec![task("mid", &[]), task("open", &[])];
+    let forged = desk.service.create(&evil, of_robin(tasks), CreateOptions::default()).unwrap().plan;
+    ends(&evil, &forged);
+    assert_eq!(status(), Some(EffectiveStatus::Blocked));
+    ends(&present(), &desk.plan);
+    assert_eq!(status(), Some(EffectiveStatus::Ready));
 }
 
 /// A plan whose work waits for a task of another plan through a task without work.

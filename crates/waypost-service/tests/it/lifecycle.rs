@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use waypost_config::Config;
-use waypost_core::{Actor, Draft, Phase, PlanId};
+use waypost_core::{Actor, Draft, EffectiveStatus, Phase, PlanId};
 use waypost_service::submit::{RunnableDraft, Start};
-use waypost_service::{Caller, CreateOptions, Guard, Presence, Service, ServiceError};
+use waypost_service::{Caller, CreateOptions, Guard, Presence, Service, ServiceError, why};
 use waypost_store::{MemoryStore, PlanStore};
-use waypost_testkit::{plan_of, task};
+use waypost_testkit::{id, plan_of, task};
 
 fn service() -> Service {
     let config = Config::load(&[], []).unwrap();
@@ -79,4 +79,22 @@ fn a_rejection_needs_a_reason() {
     assert_eq!(code(&robin(), ""), "needs_person");
     service.reject(&ada(), &plan, "tests first", Guard::NONE).unwrap();
     assert_eq!(service.read(&plan, |plan| plan.state().reason.clone()).unwrap(), "tests first");
+    let why = why(service.plans(), &plan, &id("a")).unwrap();
+    assert_eq!(why.reasons[0].words, "a person's approval; person:ada rejected it (\"tests first\")");
+}
+
+#[test]
+fn what_waits_for_a_task_behind_a_skip_is_told_how_that_stands_once_the_plan_has_started() {
+    let service = service();
+    let mut draft = plan_of([task("a", &[]), task("b", &["a"]), task("c", &["b"])]);
+    draft.tasks[0].spec.skip = true;
+    let plan = service.create(&ada(), draft, CreateOptions::default()).unwrap().plan;
+    let told = |task: &str| {
+        let why = why(service.plans(), &plan, &id(task)).unwrap();
+        (why.standing, why.reasons.into_iter().map(|reason| reason.words).collect::<Vec<_>>())
+    };
+    let skips = "nothing: its author skips it once the plan has started, and dependants do not wait for it";
+    assert_eq!(told("a"), (Some(EffectiveStatus::Skipped), vec![skips.to_owned()]));
+    assert_eq!(told("b"), (Some(EffectiveStatus::Ready), Vec::new()));
+    assert_eq!(told("c"), (Some(EffectiveStatus::Blocked), vec!["b (ready)".to_owned()]));
 }

@@ -11,7 +11,7 @@ use waypost_core::{
     UpstreamResult,
 };
 
-use crate::cross_plan::locate::{locate, there};
+use crate::cross_plan::locate::{locate, meant_plan, there, waits_since};
 use crate::cross_plan::resolve::ended;
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
@@ -199,7 +199,7 @@ fn follow_handed_over(
     former: &str,
 ) -> Result<Vec<(PlanId, Command)>> {
     let Some(plan) = cache.get(id) else { return Ok(Vec::new()) };
-    let (owner, created_at) = (plan.spec().owner.clone(), plan.state().created_at);
+    let owner = plan.spec().owner.clone();
     let (is_over, tasks) = (
         plan.state().phase.is_finished() || plan.state().archived,
         plan.tasks().map(|(task, _)| task.spec.id.clone()),
@@ -220,7 +220,7 @@ fn follow_handed_over(
             Some(heard) if heard.status == Status::Done => false,
             Some(_) | None if wait.on.plan.is_some() => true,
             Some(heard) => heard.plan.as_ref() == Some(id),
-            None => !is_over && !has_later(transaction, cache, &wait, created_at)?,
+            None => !is_over && means(transaction, cache, &wait, id)?,
         };
         if meant_this {
             let agent = Some(owner.clone()).filter(|owner| !owner.is_empty());
@@ -236,16 +236,11 @@ fn follow_handed_over(
     Ok(letters)
 }
 
-/// Whether a plan of the agent that was created later has the task as well, and is therefore the one that was meant.
-fn has_later(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    wait: &Wait,
-    created_at: Option<Timestamp>,
-) -> Result<bool> {
-    let found = locate(transaction, cache, &wait.plan, &wait.on)?;
-    let TargetStatus::There { plan, .. } = found else { return Ok(false) };
-    Ok(cache.get(&plan).is_some_and(|found| found.state().created_at > created_at))
+/// Whether a wait means this plan of the agent, which may have ended or been handed over just now.
+fn means(transaction: &mut dyn Transaction, cache: &mut Cache, wait: &Wait, plan: &PlanId) -> Result<bool> {
+    let since = waits_since(cache, &wait.plan, &wait.task);
+    let (meant, _) = meant_plan(transaction, cache, &wait.plan, since, &wait.on, Some(plan))?;
+    Ok(meant.is_none_or(|meant| meant == *plan))
 }
 
 fn never(reason: String, plan: Option<&PlanId>) -> UpstreamResult {
@@ -285,7 +280,8 @@ impl Recipient<'_> {
         {
             return Ok(truth);
         }
-        let mut found = locate(transaction, cache, &self.wait.plan, on)?;
+        let since = waits_since(cache, &self.wait.plan, &self.wait.task);
+        let mut found = locate(transaction, cache, &self.wait.plan, since, on)?;
         let of_agent = on.plan.is_none();
         if of_agent && !found.is_there() {
             let changed = from.and_then(|from| cache.get(from));
@@ -345,7 +341,7 @@ impl Recipient<'_> {
         from: Option<&PlanId>,
     ) -> Result<Option<Truth>> {
         let is_meant = match from {
-            Some(from) => self.means(transaction, cache, from)?,
+            Some(from) => means(transaction, cache, self.wait, from)?,
             None => false,
         };
         let task = &self.wait.on.task;
@@ -388,19 +384,6 @@ impl Recipient<'_> {
             (Some(None), _) | (None, None) => None,
             (None, Some(_)) => Some(Truth::Absent),
         })
-    }
-
-    /// Whether the recipient means this plan of the agent, which may have ended just now: a plan that was created later and
-    /// has the task is meant instead.
-    fn means(&self, transaction: &mut dyn Transaction, cache: &mut Cache, from: &PlanId) -> Result<bool> {
-        let Some(plan) = cache.get(from) else { return Ok(false) };
-        let (is_over, created_at) = (plan.state().phase.is_finished(), plan.state().created_at);
-        if is_over {
-            return Ok(!has_later(transaction, cache, self.wait, created_at)?);
-        }
-        let found = locate(transaction, cache, &self.wait.plan, &self.wait.on)?;
-        let TargetStatus::There { plan, .. } = found else { return Ok(true) };
-        Ok(plan == *from)
     }
 
     /// Returns the command that delivers the truth, or `None` if the recipient already has it.

@@ -2,9 +2,10 @@
 
 use waypost_core::{
     Dependency, Event, ExternalTaskRef, Plan, PlanId, Problem, ProblemKind, Refusal, Status, TaskId,
+    Timestamp,
 };
 
-use crate::cross_plan::resolve::{candidates, ended};
+use crate::cross_plan::resolve::{AGENT_PLANS_MAX, ended, open_plans};
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, catch_up};
@@ -33,15 +34,21 @@ pub(crate) fn there(plan: &Plan, task: &TaskId) -> Option<TargetStatus> {
     })
 }
 
-/// Locates the task that a task of the plan `of` refers to.
+/// Returns since when a task waits, as far as that is known. Its plan has been read.
+pub(crate) fn waits_since(cache: &Cache, plan: &PlanId, task: &TaskId) -> Option<Timestamp> {
+    cache.get(plan)?.task(task.as_str())?.state.created_at
+}
+
+/// Locates the task that a task of the plan `of` refers to, which waits since then or begins to wait now.
 pub(crate) fn locate(
     read: &mut dyn Read,
     cache: &mut Cache,
     of: &PlanId,
+    since: Option<Timestamp>,
     on: &ExternalTaskRef,
 ) -> Result<TargetStatus> {
     let Some(id) = &on.plan else {
-        return locate_by_agent(read, cache, of, on);
+        return locate_by_agent(read, cache, of, since, on);
     };
     if id == of {
         return Ok(TargetStatus::OwnPlan(id.clone()));
@@ -65,26 +72,77 @@ pub(crate) fn locate(
     Ok(there(plan, &on.task).unwrap_or_else(missing))
 }
 
+/// Returns the plan of an agent that a reference without a plan means, and whether the agent has any. It is the latest open plan with
+/// the task. Once that plan has started, plans that are created later are not what was asked for: before, its agent may still replace
+/// it. `also` is a plan that counts although it may have ended just now.
+pub(crate) fn meant_plan(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    of: &PlanId,
+    since: Option<Timestamp>,
+    on: &ExternalTaskRef,
+    also: Option<&PlanId>,
+) -> Result<(Option<PlanId>, bool)> {
+    let Some(agent) = &on.agent else { return Ok((None, false)) };
+    let mut open = open_plans(read, agent)?;
+    if let Some(also) = also.filter(|also| open.iter().all(|(_, id)| id != *also)) {
+        let created_at = cache.get(also).and_then(|plan| plan.state().created_at);
+        open.insert(open.partition_point(|(other, _)| *other > created_at), (created_at, also.clone()));
+    }
+    // Whoever begins to wait now knows them all.
+    let known = open.partition_point(|(created_at, _)| since.is_some() && *created_at > since);
+    let (later, earlier) = open.split_at(known);
+    let (mut has_plans, mut meant) = (false, None);
+    for (_, id) in earlier.iter().take(AGENT_PLANS_MAX) {
+        meant = started_if_it_has(read, cache, (of, id), &on.task, &mut has_plans)?;
+        if meant.is_some() {
+            break;
+        }
+    }
+    for (created_at, id) in later.iter().rev().take(AGENT_PLANS_MAX) {
+        let has_started = |(_, started_at): &(PlanId, Option<Timestamp>)| {
+            started_at.is_some() && *started_at <= *created_at
+        };
+        if meant.as_ref().is_some_and(has_started) {
+            break;
+        }
+        meant = started_if_it_has(read, cache, (of, id), &on.task, &mut has_plans)?.or(meant);
+    }
+    Ok((meant.map(|(id, _)| id), has_plans))
+}
+
+/// Returns a plan with the time of its start if it has the task and is not the waiting plan `of`. Notes whether there is a plan.
+fn started_if_it_has(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    (of, id): (&PlanId, &PlanId),
+    task: &TaskId,
+    has_plans: &mut bool,
+) -> Result<Option<(PlanId, Option<Timestamp>)>> {
+    if id == of {
+        // The waiting plan is never the target, but its agent has a plan.
+        *has_plans |= cache.get(id).is_some_and(|plan| plan.task(task.as_str()).is_none());
+        return Ok(None);
+    }
+    let Some(version) = read.plan_state(id)?.version() else { return Ok(None) };
+    catch_up(read, cache, id, version)?;
+    *has_plans = true;
+    let plan = cache.get(id).filter(|plan| plan.task(task.as_str()).is_some());
+    Ok(plan.map(|plan| (id.clone(), plan.state().started_at)))
+}
+
 fn locate_by_agent(
     read: &mut dyn Read,
     cache: &mut Cache,
     of: &PlanId,
+    since: Option<Timestamp>,
     on: &ExternalTaskRef,
 ) -> Result<TargetStatus> {
     let agent = on.agent.clone().unwrap_or_default();
-    let mut has_plans = false;
-    for id in candidates(read, on)? {
-        if id == *of {
-            // The waiting plan is never the target, but its agent has a plan.
-            has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
-            continue;
-        }
-        let Some(version) = read.plan_state(&id)?.version() else { continue };
-        catch_up(read, cache, &id, version)?;
-        has_plans = true;
-        if let Some(found) = cache.get(&id).and_then(|plan| there(plan, &on.task)) {
-            return Ok(found);
-        }
+    let (meant, mut has_plans) = meant_plan(read, cache, of, since, on, None)?;
+    let found = meant.and_then(|id| there(cache.get(&id)?, &on.task));
+    if let Some(found) = found {
+        return Ok(found);
     }
     for id in ended(read, &agent)?.into_iter().filter(|id| id != of) {
         let Some(version) = read.plan_state(&id)?.version() else { continue };
@@ -155,7 +213,7 @@ pub(crate) fn check_waits(
         if heard != Some(false) {
             continue;
         }
-        let found = locate(read, &mut cache, plan.id(), &wait.on)?;
+        let found = locate(read, &mut cache, plan.id(), None, &wait.on)?;
         if found.can_never_be() {
             let (dependency, why) = (wait.on.key(), found.describe(&wait.on));
             problems.push(Problem::task(&wait.task, ProblemKind::ImpossibleExternal { dependency, why }));

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use waypost_core::{
     Dependency, Event, ExternalTaskRef, Phase, Plan, PlanId, Problem, ProblemKind, Refusal, Task, TaskId,
+    Timestamp,
 };
 
 use crate::error::Result;
@@ -15,6 +16,8 @@ use crate::store::Read;
 
 /// Maximum number of an agent's plans that are searched for a task, once among the open plans and once among the others.
 pub const AGENT_PLANS_MAX: usize = 20;
+/// Maximum number of an agent's open plans among which the one that is meant is found.
+const OPEN_PLANS_MAX: usize = 200;
 /// Maximum number of tasks that a search for a cycle across plans visits. A longer cycle is not found; its tasks stay
 /// visibly waiting.
 pub const RING_TASKS_MAX: usize = 10_000;
@@ -31,8 +34,15 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &ExternalTaskRef) -> Result
         (None, None) => return Ok(Vec::new()),
         (None, Some(agent)) => agent,
     };
-    let open = Query { phases: Phase::OPEN.to_vec(), sort: Sort::Created, ..of_agent(agent) };
-    Ok(read.heads(&open)?.items.into_iter().map(|head| head.id).collect())
+    let open = open_plans(read, agent)?.into_iter().take(AGENT_PLANS_MAX);
+    Ok(open.map(|(_, id)| id).collect())
+}
+
+/// Returns the agent's open plans with the times of their creation, later ones first.
+pub(crate) fn open_plans(read: &mut dyn Read, agent: &str) -> Result<Vec<(Option<Timestamp>, PlanId)>> {
+    let (phases, sort) = (Phase::OPEN.to_vec(), Sort::Created);
+    let open = Query { phases, sort, limit: OPEN_PLANS_MAX, ..of_agent(agent) };
+    Ok(read.heads(&open)?.items.into_iter().map(|head| (head.created_at, head.id)).collect())
 }
 
 /// Returns the agent's plans that have ended or are archived, the latest change first.

@@ -85,11 +85,11 @@ pub struct PlanSnapshot {
 impl PlanSnapshot {
     /// `is_for_people` decides which tasks a person does.
     pub fn of(plan: &Plan, now: Timestamp, is_for_people: &dyn Fn(&Task) -> bool) -> Self {
-        let state = plan.state();
+        let (state, started) = (plan.state(), plan.as_started());
         let mut order: Vec<(Group, i64, usize, &Task, EffectiveStatus)> = Vec::new();
         let (mut rate, mut total) = (0, 0_usize);
         for (place, (task, _)) in plan.tasks().enumerate() {
-            let Some(standing) = plan.effective_status(task.spec.id.as_str()) else { continue };
+            let Some(standing) = started.effective_status(task.spec.id.as_str()) else { continue };
             if !plan.children(task.spec.id.as_str()).is_empty() {
                 continue;
             }
@@ -123,7 +123,7 @@ impl PlanSnapshot {
             rejected: Some(state.reason.trim())
                 .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
                 .map(beginning),
-            counts: plan.effective_counts(),
+            counts: started.effective_counts(),
             started_at: state.started_at,
             ended_at: state.updated_at.filter(|_| state.phase.is_finished()),
             rate,

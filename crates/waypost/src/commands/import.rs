@@ -4,19 +4,16 @@
 mod folder;
 mod repair;
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{
-    Draft, Json, Plan, PlanId, Problem, Refusal, Status, Task, TaskId, TaskSpec, Work, validate,
-};
+use waypost_core::{PlanId, Problem, Status, Task, TaskId, validate};
+use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
-use waypost_formats::{Baseline, Dialect, fit_to_plan};
 use waypost_service::admission::forbids_writing;
-use waypost_service::{Caller, CreateOptions, ServiceError, approval_note};
+use waypost_service::{Caller, CreateOptions, ImportDraft, Imported, approval_note};
 use waypost_store::PlanStore;
 
 use self::folder::Sources;
@@ -68,10 +65,7 @@ pub(crate) struct Import {
 /// A plan that was read, and its source.
 struct Read {
     from: String,
-    dialect: Dialect,
-    draft: Draft,
-    /// The ids that the reader assigned to tasks without one.
-    assigned_ids: HashSet<TaskId>,
+    text: ImportDraft,
 }
 
 impl Import {
@@ -111,7 +105,7 @@ impl Import {
         let mut written = Vec::new();
         for mut read in reads {
             if let Some(owner) = &self.owner {
-                read.draft.spec.owner.clone_from(owner);
+                read.text.draft.spec.owner.clone_from(owner);
             }
             written.push(put(context, &plans, &by, read, id.clone())?);
         }
@@ -161,8 +155,8 @@ impl Import {
             // The lines of an index are not plans; importing them would also take the ids of the real ones.
             let drafts = source.reading.drafts.into_iter().filter(|draft| !is_index_line(draft));
             reads.extend(drafts.map(|draft| {
-                let assigned_ids = assigned_ids.clone();
-                Read { from: from.clone(), dialect, draft, assigned_ids }
+                let (assigned_ids, file_name) = (assigned_ids.clone(), Some(from.clone()));
+                Read { from: from.clone(), text: ImportDraft { draft, assigned_ids, dialect, file_name } }
             }));
         }
         if !problems.is_empty() {
@@ -185,7 +179,7 @@ impl Import {
         for note in inexact {
             context.out.note(note);
         }
-        debug_assert!(reads.iter().all(|read| validate(&read.draft).is_empty()));
+        debug_assert!(reads.iter().all(|read| validate(&read.text.draft).is_empty()));
         Ok((reads, left))
     }
 }
@@ -226,29 +220,6 @@ fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     Err(failure)
 }
 
-/// Whether a file says nothing new about a stored plan. What its format cannot say is not compared, and neither are the states
-/// of tasks.
-fn is_same(plan: &Plan, read: &Read) -> bool {
-    let before = plan.to_draft();
-    let mut draft = read.draft.clone();
-    let baseline = Baseline::Format(read.dialect, Some(&read.from));
-    fit_to_plan(&mut draft, &read.assigned_ids, baseline, &before, plan.free_task_ids());
-    let specs = |draft: &Draft| -> Vec<TaskSpec> {
-        let mut specs: Vec<_> = draft.tasks.iter().map(|task| task.spec.clone()).collect();
-        specs.sort_by(|a, b| a.id.cmp(&b.id));
-        specs
-    };
-    let (mut known, said) = (specs(&before), specs(&draft));
-    for (known, said) in known.iter_mut().zip(&said) {
-        // An executor that a run gave the task is not written back into the file.
-        let is_given = |work: &Work| work.shape.is_none() && work.inputs == Json::empty_object();
-        if said.work.is_none() && known.work.as_deref().is_some_and(is_given) {
-            known.work = None;
-        }
-    }
-    before.spec == draft.spec && known == said
-}
-
 /// Writes one plan, under its own id unless that is taken.
 fn put(
     context: &mut Context,
@@ -257,35 +228,33 @@ fn put(
     read: Read,
     id: Option<PlanId>,
 ) -> Outcome<Value> {
-    let Read { from, dialect, draft, .. } = &read;
+    let Read { from, text } = read;
+    let (dialect, tasks) = (text.dialect, text.draft.tasks.len());
     let running: Vec<TaskId> =
-        draft.tasks.iter().filter(is_running).map(|task| task.spec.id.clone()).collect();
-    let own = draft.id.clone();
-    let said = id.is_some();
-    if let Some(own) = own.as_ref().filter(|_| !said)
-        && let Ok(Some(version)) = plans.with_plan(own, |plan| is_same(plan, &read).then_some(plan.version()))
-    {
-        context.out.say(format!("{from} is already plan {own} and has not changed since"));
-        return Ok(json!({
-            "id": own, "version": version, "from": from, "format": dialect, "changed": false, "tasks": draft.tasks.len()
-        }));
-    }
-    let wanted = id.or_else(|| own.clone());
-    let Read { from, dialect, draft, .. } = read;
+        text.draft.tasks.iter().filter(is_running).map(|task| task.spec.id.clone()).collect();
     let service = context.service(plans);
-    let create =
-        |draft: Draft, id| service.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
-    let committed = match create(draft.clone(), wanted) {
-        Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) if !said => {
-            let committed = create(draft, None)?;
-            let taken = own.map(|id| id.to_string()).unwrap_or_default();
-            context.out.note(format!(
-                "{from}: the id {taken} is taken, so the plan got the id {} (`waypost update {taken} --from-file` would change the other)",
-                committed.plan
-            ));
-            committed
+    let committed = match id {
+        Some(id) => {
+            service.create(by, text.draft, CreateOptions { id: Some(id), ..CreateOptions::default() })?
         }
-        answer => answer?,
+        None => match service.import(by, text)? {
+            Imported::Unchanged { plan, version, archived } => {
+                let archived = if archived { ", which is archived," } else { "" };
+                context.out.say(format!("{from} is already plan {plan}{archived} and has not changed since"));
+                return Ok(json!({
+                    "id": plan, "version": version, "from": from, "format": dialect, "changed": false, "tasks": tasks
+                }));
+            }
+            Imported::Created { reply, taken } => {
+                if let Some(taken) = taken {
+                    context.out.note(format!(
+                        "{from}: the id {taken} is taken, so the plan got the id {} (`waypost update {taken} --from-file` would change the other)",
+                        reply.plan
+                    ));
+                }
+                reply
+            }
+        },
     };
     context.warn(&committed);
     if !running.is_empty() {

@@ -40,6 +40,11 @@ pub(crate) struct Unlink {
 }
 
 impl LinkFolder {
+    /// Whether it only lists the links.
+    pub(crate) fn is_list(&self) -> bool {
+        self.folder.is_none()
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let Some(folder) = &self.folder else { return list(context) };
         context.caller()?.may_edit()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_service::{ClaimFilter, Claimable, Claimed, as_started, waiting_text};
+use waypost_service::{ClaimFilter, Claimable, Claimed, waiting_text};
 use waypost_store::PlanStore;
 
 use waypost_cli::context::Context;
@@ -89,7 +89,7 @@ fn list(
     for (plan, task) in found {
         let row = plans.view(plan, |plan, _| {
             let found = plan.task(task.as_str())?;
-            let started = as_started(plan);
+            let started = plan.as_started();
             let mut row = view::json::row_of(&started, found);
             row["plan"] = plan.id().as_str().into();
             let waits = started.waiting(task.as_str(), now);
@@ -100,7 +100,7 @@ fn list(
         })?;
         tasks.extend(row);
     }
-    let total = of.map(|plan| plans.view(plan, |plan, _| as_started(plan).claimable_total())).transpose()?;
+    let total = of.map(|plan| plans.view(plan, |plan, _| plan.as_started().claimable_total())).transpose()?;
     if context.out.json {
         return context.out.value(&json!({ "tasks": tasks, "total": total }));
     }

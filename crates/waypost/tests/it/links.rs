@@ -1,7 +1,7 @@
 //! Linked folders: another program's files and their plans are kept together, both ways.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -340,6 +340,47 @@ fn a_server_keeps_files_and_plans_together_while_it_runs() {
 }
 
 #[test]
+fn a_server_names_the_files_that_it_leaves_alone_at_once() {
+    let linked = Linked::new();
+    let folder = linked.workspace.work().join(".clido/plans");
+    fs::write(folder.join("cut.json"), "{\"meta\":{\"id\":\"cut").unwrap();
+    let (_, said) = linked.does(&["link"]);
+    assert!(said.contains(".clido/plans/cut.json was left alone: it is not valid JSON"), "{said}");
+    let mut command = linked.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = command.spawn().unwrap();
+    let (send, lines) = std::sync::mpsc::channel();
+    let stderr = BufReader::new(server.stderr.take().unwrap());
+    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    let line = |what: &str| {
+        let line = lines.recv_timeout(PATIENCE).unwrap();
+        assert!(
+            line.contains(&format!(".clido/plans/{what} was left alone: it is not valid JSON")),
+            "{line}"
+        );
+    };
+    line("cut.json");
+    fs::write(folder.join("late.json"), "{\"meta\":{\"id\":\"late").unwrap();
+    line("late.json");
+    drop(server.stdin.take());
+    server.wait().unwrap();
+    assert!(lines.iter().all(|line| !line.contains("was left alone")), "each is named once");
+}
+
+#[test]
+fn a_number_that_a_plan_cannot_keep_is_named_when_its_file_is_taken_in() {
+    let linked = Linked::new();
+    let path = linked.workspace.work().join(".clido/plans/plan-n.json");
+    let text = plan("plan-n").to_string().replace("[1,2]", "123456789012345678901");
+    fs::write(&path, &text).unwrap();
+    let note = ".clido/plans/plan-n.json: line 1: the number 123456789012345678901 has too many digits";
+    assert!(linked.does(&["list"]).1.contains(note));
+    assert!(!linked.does(&["list"]).1.contains(note), "it is said once");
+    fs::write(&path, text.replace("do t2", "do more")).unwrap();
+    assert!(linked.does(&["list"]).1.contains(note));
+}
+
+#[test]
 fn a_copy_of_a_file_is_left_alone_and_named_until_it_is_the_only_one() {
     let linked = Linked::new();
     let copy = ".clido/plans/plan-a-copy.json";
@@ -395,7 +436,7 @@ fn links_that_came_with_a_clone_have_no_effect_until_they_are_made_here() {
     assert!(!store.exists(), "looking makes no store");
     fs::rename(store.with_extension("old"), &store).unwrap();
     let (listed, _) = linked.does(&["link", "--json"]);
-    assert!(!listed.contains("clido"), "{listed}");
+    assert_eq!(serde_json::from_str::<Value>(&listed).unwrap()["links"], json!([]), "{listed}");
     linked.does(&["link", ".clido/plans"]);
     assert_eq!(linked.task("t1")["notes"], "from a stranger");
     linked.does(&["unlink", ".clido/plans"]);

@@ -381,11 +381,26 @@ fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
         assert_eq!(does(&workspace, &["next", plan]).0, "b  y\n");
         assert_eq!(does(&workspace, &["why", plan, "b"]).0, "b is ready: it waits only to be started\n");
         let (why, _) = does(&workspace, &["why", plan, "c"]);
-        assert!(why.contains("c is blocked, and waits for:\n  b ("), "{why}");
+        assert!(why.contains("c is blocked, and waits for:\n  b (ready)"), "{why}");
         let (shown, _) = does(&workspace, &["show", plan]);
         assert!(shown.contains("○ ready     b  y"), "{shown}");
         let rows: Value = serde_json::from_str(&does(&workspace, &["show", plan, "--json"]).0).unwrap();
-        assert_eq!(rows["tasks"][1]["standing"], "ready", "{rows}");
+        let standing = |at: usize| rows["tasks"][at]["standing"].as_str().unwrap();
+        assert_eq!([standing(0), standing(1), standing(2)], ["skipped", "ready", "blocked"], "{rows}");
+        let counts = |name: &str| rows["counts"][name].as_u64().unwrap();
+        assert_eq!(["skipped", "ready", "blocked"].map(counts), [1, 1, 1], "{rows}");
+        assert!(shown.contains("0/3 done (0%), 1 skipped, 1 ready, 1 blocked"), "{shown}");
+        let (task, _) = does(&workspace, &["task", "show", plan, "b"]);
+        assert!(task.contains("○ ready") && !task.contains("waits for"), "{task}");
+        let task: Value =
+            serde_json::from_str(&does(&workspace, &["task", "show", plan, "b", "--json"]).0).unwrap();
+        assert_eq!(
+            (&task["task"]["standing"], &task["task"]["waits_for"]),
+            (&json!("ready"), &json!([])),
+            "{task}"
+        );
+        let (graph, _) = does(&workspace, &["graph", plan]);
+        assert!(graph.contains("○ b: y") && graph.contains("◌ c: z"), "{graph}");
         let (dry, _) = does(&workspace, &["run", plan, "--dry-run"]);
         assert!(dry.contains("batch 1\n  b  "), "{dry}");
     }
@@ -418,6 +433,37 @@ fn an_update_removes_nothing_without_naming_it() {
     put(&workspace, "n.json", &shorter);
     let (_, said) = does(&workspace, &["update", "q", "--from-file", "n.json"]);
     assert!(said.contains("removed: notes of a, tools of a, skip of a, foreign of a"), "{said}");
+}
+
+#[test]
+fn what_is_removed_from_a_file_of_agora_is_removed_from_the_plan() {
+    let workspace = Workspace::new();
+    let item = json!({
+        "id": "a", "executor": "noop", "inputs": { "n": 1, "deep": { "x": 1, "y": 2 } }, "depends_on": [],
+        "resourceLocks": ["l"], "subagentShape": "s", "trigger": "nightly", "openEnded": true,
+    });
+    put(
+        &workspace,
+        "r.json",
+        &json!({ "id": "r", "queue": "default", "items": [item], "team": "blue", "note": 1 }),
+    );
+    does(&workspace, &["import", "r.json"]);
+    let mut run: Value =
+        serde_json::from_str(&does(&workspace, &["export", "r", "--format", "agora"]).0).unwrap();
+    run.as_object_mut().unwrap().remove("team");
+    let item = run["items"][0].as_object_mut().unwrap();
+    item.remove("subagentShape");
+    item.remove("trigger");
+    item["resourceLocks"] = json!([]);
+    item["inputs"] = json!({ "deep": { "y": 2 } });
+    put(&workspace, "r.json", &run);
+    let (_, said) = does(&workspace, &["update", "r", "--from-file", "r.json"]);
+    let expected = "removed: the plan's foreign.agora.team, locks of a, work.inputs.n of a, work.inputs.deep.x of a, \
+                    work.shape of a, foreign.agora.trigger of a";
+    assert!(said.contains(expected), "{said}");
+    let again: Value =
+        serde_json::from_str(&does(&workspace, &["export", "r", "--format", "agora"]).0).unwrap();
+    assert_eq!(again, run);
 }
 
 #[test]

@@ -147,6 +147,11 @@ fn only_its_owner_or_a_person_archives_or_ends_a_started_plan_with_open_tasks() 
             let (owner, by, wanted) = ("robin".to_owned(), other.to_string(), "end it");
             assert_eq!(refused, Refusal::NotItsPlan { owner, by, wanted }, "{phase:?}");
         }
+        // Who could make the plan its own could do all that.
+        let owner = Some(other.name.clone());
+        let take = Command::RevisePlan(Box::new(PlanChanges { owner, ..PlanChanges::default() }));
+        let (owner, by, wanted) = ("robin".to_owned(), other.to_string(), "hand it over");
+        assert_eq!(desk.asks(&other, take).unwrap_err(), Refusal::NotItsPlan { owner, by, wanted });
     }
     for may in [Actor::agent("robin"), Actor::person("ada")] {
         desk.asks(&may, Command::Archive).unwrap();

@@ -467,3 +467,46 @@ fn an_older_plan_does_not_answer_for_the_one_that_is_meant_but_has_not_started()
     first.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "first" } }));
     assert_eq!(step(&main, "step_2")["status"], "blocked");
 }
+
+#[test]
+fn a_dependency_stays_with_the_plan_that_the_reply_named_once_that_has_started() {
+    let world = World::new();
+    let (main, first, second) = (agent(&world, "main"), agent(&world, "child"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    let named =
+        first.call("createPlan", json!({ "title": "First", "steps": ["b"] })).value["plan_id"].clone();
+    world.wait(1);
+    // As the document has it: the parent adds its step when it sees that the plan was created.
+    assert_eq!(wait_for(&main, "child", "step_1")["resolved_to"]["child:step_1"], named);
+    world.wait(1);
+    start(&world, &first, &text(&named), json!({}));
+    world.wait(1);
+    started(&world, &second, "Second", &["b", "c"]);
+    let blocked = main.call("getBlockedSteps", json!({})).value;
+    assert_eq!(blocked["blocked_steps"][0]["resolved_to"]["child:step_1"], named, "{blocked}");
+    second.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "second" } }));
+    assert_eq!(step(&main, "step_2")["status"], "blocked");
+    // Its only step ends the plan.
+    first.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "plan": "first" } }));
+    let answered = step(&main, "step_2");
+    assert_eq!(
+        (&answered["status"], &answered["received_outputs"]["child:step_1"]),
+        (&json!("pending"), &json!({ "plan": "first" })),
+        "{answered}"
+    );
+}
+
+#[test]
+fn a_plan_that_replaces_one_that_never_started_is_meant_instead() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    child.call("createPlan", json!({ "title": "First", "steps": ["b"] }));
+    wait_for(&main, "child", "step_1");
+    world.wait(1);
+    let second = started(&world, &child, "Second", &["b", "c"]);
+    let blocked = main.call("getBlockedSteps", json!({})).value;
+    assert_eq!(blocked["blocked_steps"][0]["resolved_to"]["child:step_1"], json!(second), "{blocked}");
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 1 } }));
+    assert_eq!(step(&main, "step_2")["received_outputs"]["child:step_1"], json!({ "n": 1 }));
+}

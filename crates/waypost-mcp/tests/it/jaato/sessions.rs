@@ -77,6 +77,7 @@ fn another_agent_does_not_archive_a_plan_that_is_worked_on_and_the_owner_hears_w
     );
     assert_eq!(told.value["code"], "not_its_plan");
     set(&main, "step_1", "completed");
+    assert_eq!(main.call("getPlanStatus", json!({})).value.get("archived_by"), None);
     // A person may; the owner hears who it was.
     world.person(&plan, waypost_core::Command::Archive);
     let told = main.ask("setStepStatus", json!({ "step_id": "step_2", "status": "completed" }));
@@ -84,6 +85,7 @@ fn another_agent_does_not_archive_a_plan_that_is_worked_on_and_the_owner_hears_w
     let expected = format!("Your plan 'Mine' ({plan}) was archived by person:ada. No active plan.");
     assert!(told.text.starts_with(&expected), "{}", told.text);
     assert_eq!(told.value["archived"], json!(plan));
+    assert_eq!(main.call("getPlanStatus", json!({})).value["archived_by"], "person:ada");
     // A plan that is over is anybody's to put away, and its owner may put away its own.
     let next = started(&world, &main, "Next", &["a"]);
     set(&main, "step_1", "completed");

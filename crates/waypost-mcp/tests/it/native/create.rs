@@ -65,6 +65,51 @@ fn a_plan_is_read_from_a_file_of_the_workspace_and_no_other() {
 }
 
 #[test]
+fn the_same_file_is_the_same_plan() {
+    let (world, session) = begin();
+    let put = |name: &str, text: &str| std::fs::write(world.folder().join(name), text).unwrap();
+    let run = r#"{"id":"r","queue":"default","items":[{"id":"a","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#;
+    put("own.json", run);
+    put("flat.json", r#"{"goal":"g","tasks":[{"id":"a","description":"d"}]}"#);
+    put("list.md", "# Title\n\n- [ ] one\n- [ ] two\n");
+    for file in ["own.json", "flat.json", "list.md"] {
+        let first = session.call("plan_create", json!({ "file": file })).value;
+        let plan = &first["plan"];
+        session.call("plan_edit", json!({ "plan": plan, "ops": [{ "op": "plan", "status": "begun" }] }));
+        let again = session.call("plan_create", json!({ "file": file }));
+        assert_eq!((&again.value["plan"], &again.value["changed"]), (plan, &json!(false)), "{file}");
+        let id = plan.as_str().unwrap();
+        let note = format!("this is already plan {id} and has not changed since; nothing was created");
+        assert!(again.text.contains(&note), "{}", again.text);
+    }
+    assert_eq!(session.call("plan_list", json!({})).value["total"], 3);
+    session.call("plan_edit", json!({ "plan": "r", "ops": [{ "op": "plan", "archived": true }] }));
+    let archived = session.call("plan_create", json!({ "file": "own.json" })).text;
+    assert!(archived.contains("already plan r, which is archived, and has not changed since"), "{archived}");
+    // Another order is another file.
+    put(
+        "own.json",
+        r#"{"id":"o","queue":"default","items":[
+        {"id":"a","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]},
+        {"id":"b","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+    );
+    assert_eq!(session.call("plan_create", json!({ "file": "own.json" })).value["plan"], "o");
+    put(
+        "own.json",
+        r#"{"id":"o","queue":"default","items":[
+        {"id":"b","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]},
+        {"id":"a","executor":"noop","inputs":{},"depends_on":[],"resourceLocks":[]}]}"#,
+    );
+    assert_ne!(session.call("plan_create", json!({ "file": "own.json" })).value["plan"], "o");
+    put("own.json", &run.replace("noop", "human"));
+    let other = session.call("plan_create", json!({ "file": "own.json" })).value;
+    let id = other["plan"].as_str().unwrap();
+    let note =
+        format!("another plan has the id r, so this one is {id}; to change the other, use plan_update");
+    assert!(other["notes"].as_array().unwrap().contains(&json!(note)), "{other}");
+}
+
+#[test]
 fn everything_that_is_wrong_is_said_at_once() {
     let (_world, session) = begin();
     let tasks = json!([

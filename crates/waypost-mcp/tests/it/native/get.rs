@@ -155,3 +155,23 @@ fn many_changes_are_counted_beyond_a_bound() {
     let told = session.call("plan_get", json!({ "since": 1 })).value;
     assert_eq!((told["changes"].as_array().unwrap().len(), &told["more"]), (30, &json!(70)));
 }
+
+#[test]
+fn what_its_author_skips_keeps_nothing_waiting_before_the_plan_starts() {
+    let (_world, session) = begin();
+    let tasks = json!([
+        { "id": "a", "description": "x", "skip": true },
+        { "id": "b", "description": "y", "depends_on": ["a"] },
+        { "id": "c", "description": "z", "depends_on": ["b"] },
+    ]);
+    let made = session.call("plan_create", json!({ "title": "P", "tasks": tasks })).value;
+    assert_eq!(made["ready"], json!(["b"]), "{made}");
+    let about = session.call("plan_get", json!({})).value;
+    let counted = ["skipped", "ready", "blocked"].map(|word| about[word].clone());
+    assert_eq!((counted, &about["next"]), ([json!(1), json!(1), json!(1)], &json!(["b"])), "{about}");
+    let rows = session.call("plan_get", json!({ "full": true })).value;
+    let statuses: Vec<&Value> = rows["tasks"].as_array().unwrap().iter().map(|row| &row["status"]).collect();
+    assert_eq!(statuses, ["skipped", "ready", "blocked"]);
+    assert_eq!(session.call("plan_get", json!({ "task": "b" })).value["status"], "ready");
+    assert_eq!(session.call("task_next", json!({})).value["task"], "b");
+}

@@ -76,7 +76,7 @@ pub(super) fn what_has_ended_already_is_told_at_once(place: &Place) {
     // Whoever asks for an agent asks for what it does from now on.
     assert_eq!(standing(&plans, "app", "print"), Some(EffectiveStatus::Blocked));
     let print = ExternalTaskRef { agent: Some("builder".to_owned()), plan: None, task: id("build") };
-    let found = plans.target_status(&plan("app"), &print).unwrap();
+    let found = plans.target_status(&plan("app"), None, &print).unwrap();
     let over = TargetStatus::OnlyInEnded { agent: "builder".to_owned(), plan: plan("lib") };
     assert_eq!(found, over);
     assert_eq!(standing(&plans, "app", "never"), Some(EffectiveStatus::Blocked));

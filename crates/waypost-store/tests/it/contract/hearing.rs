@@ -254,7 +254,7 @@ pub(super) fn what_can_never_be_is_refused_and_what_may_yet_be_is_named(place: &
     );
     // What is there when it comes is there.
     begin(&plans, "later", "nobody", [task("x", &[])]);
-    let found = plans.target_status(&plan("app"), &on(Some("nobody"), None, "x")).unwrap();
+    let found = plans.target_status(&plan("app"), None, &on(Some("nobody"), None, "x")).unwrap();
     assert!(matches!(&found, TargetStatus::There { plan, .. } if plan.as_str() == "later"), "{found:?}");
     write(&plans, "later", done("x", 3)).unwrap();
     assert_eq!(stands(&plans, "app", "b"), (EffectiveStatus::Ready, Some(3)));

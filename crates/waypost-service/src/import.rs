@@ -1,0 +1,86 @@
+//! Importing a plan that was read from a text: the same file is the same plan, at every front end. Reads no files.
+
+use std::collections::HashSet;
+
+use waypost_core::{Draft, Json, Plan, PlanId, Refusal, TaskId, TaskSpec, Work};
+use waypost_formats::{Baseline, Dialect, fit_to_plan};
+
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::lifecycle::CreateOptions;
+use crate::service::{Service, WriteReply};
+
+/// A plan that was read from a text.
+#[derive(Clone, Debug)]
+pub struct ImportDraft {
+    /// The plan in the text.
+    pub draft: Draft,
+    /// The ids that the reader assigned to tasks without one.
+    pub assigned_ids: HashSet<TaskId>,
+    /// The format of the text.
+    pub dialect: Dialect,
+    /// The file that it was read from.
+    pub file_name: Option<String>,
+}
+
+/// The result of an import.
+#[derive(Clone, Debug)]
+pub enum Imported {
+    /// The plan is there, and the text says nothing new about it.
+    Unchanged {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The current version of the plan.
+        version: u64,
+        /// Whether the plan is archived.
+        archived: bool,
+    },
+    /// The plan was created.
+    Created {
+        /// The result of the write.
+        reply: WriteReply,
+        /// The id that the text names, if another plan has it.
+        taken: Option<PlanId>,
+    },
+}
+
+impl Service {
+    /// Imports a plan under its own id, or under a new one if another plan has that id. A plan that is there and about which the
+    /// text says nothing new is left as it is.
+    pub fn import(&self, by: &Caller, text: ImportDraft) -> Result<Imported, ServiceError> {
+        let own = text.draft.id.clone();
+        if let Some(own) = &own
+            && let Ok(Some((version, archived))) =
+                self.read(own, |plan| is_same(plan, &text).then(|| (plan.version(), plan.state().archived)))
+        {
+            return Ok(Imported::Unchanged { plan: own.clone(), version, archived });
+        }
+        let create = |draft, id| self.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
+        match create(text.draft.clone(), own.clone()) {
+            Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) => {
+                Ok(Imported::Created { reply: create(text.draft, None)?, taken: own })
+            }
+            created => Ok(Imported::Created { reply: created?, taken: None }),
+        }
+    }
+}
+
+/// Whether a text says nothing new about a stored plan. What its format cannot say is not compared, and neither are the states
+/// of tasks.
+fn is_same(plan: &Plan, text: &ImportDraft) -> bool {
+    let before = plan.to_draft();
+    let mut draft = text.draft.clone();
+    let baseline = Baseline::Format(text.dialect, text.file_name.as_deref());
+    fit_to_plan(&mut draft, &text.assigned_ids, baseline, &before, plan.free_task_ids());
+    let specs =
+        |draft: &Draft| -> Vec<TaskSpec> { draft.tasks.iter().map(|task| task.spec.clone()).collect() };
+    let (mut known, said) = (specs(&before), specs(&draft));
+    for (known, said) in known.iter_mut().zip(&said) {
+        // An executor that a run gave the task is not written back into the file.
+        let is_given = |work: &Work| work.shape.is_none() && work.inputs == Json::empty_object();
+        if said.work.is_none() && known.work.as_deref().is_some_and(is_given) {
+            known.work = None;
+        }
+    }
+    before.spec == draft.spec && known == said
+}
