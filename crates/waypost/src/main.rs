@@ -20,6 +20,7 @@ mod output;
 mod plan_folder;
 mod plan_input;
 mod planning;
+mod question_prompt;
 mod signals;
 mod signing;
 mod store_location;
