@@ -14,6 +14,7 @@ pub mod options;
 pub mod output;
 pub mod plan_folder;
 pub mod plan_input;
+pub mod question_prompt;
 pub mod signals;
 pub mod signing;
 pub mod store_location;

@@ -89,14 +89,19 @@ impl Service {
             preview.about.push(("waits for people in other plans", gates.join("; ")));
         }
         if let Some(last) = self.last_approval(plan)? {
-            if last.work.as_ref().is_none_or(|work| work.digest != preview.digest) {
+            let is_other = last.work.as_ref().is_none_or(|work| work.digest != preview.digest);
+            if is_other {
                 let changes = self.changes_since(plan, last.version);
                 preview.since_approval = since_approval(last.work.as_deref(), &preview.definitions);
                 // The lines about tasks and texts say more.
                 preview.since_approval.retain(|line| changes.is_empty() || !line.starts_with("plan: "));
                 preview.changes = Some((last.version, changes));
             }
-            let gates = self.gates_since(plan, last.version)?;
+            // The digest covers which tasks of other plans work waits for.
+            let gates = match is_other || self.view(plan, |plan, _| plan.waits_for_external())? {
+                true => self.gates_since(plan, last.version)?,
+                false => Vec::new(),
+            };
             if !gates.is_empty() {
                 preview.since_approval.extend(gates);
                 preview.changes.get_or_insert((last.version, Vec::new()));

@@ -7,7 +7,7 @@ use waypost_core::{
     Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
     Status, Task, TaskId,
 };
-use waypost_store::{ArchiveFilter, Query};
+use waypost_store::{ArchiveFilter, Query, StoreError};
 
 use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
@@ -22,6 +22,10 @@ use crate::service::Service;
 /// Maximum number of an agent's plans in which tasks for people are looked for. With more, nothing that depends on a task
 /// by the agent's name starts.
 const PLANS_OF_AGENT_MAX: usize = 200;
+
+/// What an approver reads if nobody can say which gates of other plans are new or gone.
+const NOT_COMPARED: &str =
+    "the tasks for people in other plans cannot be compared with those of the last approval";
 
 impl Service {
     /// Returns the caller with a signed record of what `command` does to a task for people. A person signs before the write,
@@ -230,7 +234,13 @@ impl Service {
         if before.is_empty() && now.is_empty() {
             return Ok(Vec::new());
         }
-        let Some(sequence) = self.approved_at(plan, approved)? else { return Ok(Vec::new()) };
+        let sequence = match self.approved_at(plan, approved) {
+            // Whoever looks at a damaged plan sees what there is.
+            Ok(None) | Err(ServiceError::Store(StoreError::Corrupt { .. })) => {
+                return Ok(vec![NOT_COMPARED.to_owned()]);
+            }
+            sequence => sequence?.unwrap_or_default(),
+        };
         let gates = |waits: Vec<ExternalTaskRef>, sequence: u64| {
             let mut sources = Vec::new();
             for on in waits {
@@ -240,7 +250,7 @@ impl Service {
             self.gates_then(sources, sequence)
         };
         let (Some(before), Some(now)) = (gates(before, sequence)?, gates(now, u64::MAX)?) else {
-            return Ok(vec!["waits for more plans than can be compared".to_owned()]);
+            return Ok(vec![NOT_COMPARED.to_owned()]);
         };
         let mut lines = Vec::new();
         for (source, gate) in before.difference(&now) {

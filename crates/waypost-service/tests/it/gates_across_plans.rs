@@ -564,5 +564,5 @@ fn a_preview_names_the_gates_of_other_plans_that_no_longer_hold_the_work_back() 
     let ops = vec![EditOp::ReviseTask { task: id("next"), changes: Box::new(none) }];
     desk.service.edit(&agent(), &plan, ops, Guard::NONE).unwrap();
     let (_, changes) = preview().changes.unwrap();
-    assert_eq!(changes, [format!("~ next depends_on: -{other}/mid")]);
+    assert_eq!(changes, [format!("~ next depends_on: {other}/mid → (none)")]);
 }

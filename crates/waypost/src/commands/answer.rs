@@ -5,15 +5,15 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
-use waypost_core::{Json, Phase, Plan, PlanId, Task};
+use waypost_core::{Phase, Plan, PlanId};
 use waypost_service::{TaskRef, is_for_people, question_digest};
 use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 use waypost_text::reveal;
 
-use waypost_cli::approval_prompt;
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::options::{Guard, within};
+use waypost_cli::question_prompt::OpenQuestion;
 use waypost_cli::signing::SigningKey;
 use waypost_cli::view::text;
 
@@ -64,44 +64,6 @@ pub(crate) struct Answer {
     key: SigningKey,
     #[command(flatten)]
     guard: Guard,
-}
-
-/// What a task asks a person.
-struct OpenQuestion {
-    /// Everything that the person reads before they answer, a line each.
-    lines: Vec<String>,
-    digest: String,
-    /// Whether a worker asks, and continues with the answer.
-    is_question: bool,
-}
-
-impl OpenQuestion {
-    /// Returns what a task asks; `None` if it asks nothing.
-    fn of(plan: &Plan, task: &Task, config: &Config) -> Option<Self> {
-        let (spec, question) = (&task.spec, task.state.question());
-        if question.is_none() && !is_for_people(config, task) {
-            return None;
-        }
-        let mut lines = vec![format!("plan {}, task {}", plan.id(), reveal(spec.id.as_str()))];
-        let mut say = |name: &'static str, text: &str| {
-            if !text.is_empty() {
-                approval_prompt::add_texts(2, &[(name, text.to_owned())], &mut lines);
-            }
-        };
-        say("title", &plan.spec().title);
-        say("description", &spec.description);
-        say("notes", &spec.notes);
-        if let Some(work) = spec.work.as_deref().filter(|work| work.inputs != Json::empty_object()) {
-            say("inputs", work.inputs.as_str());
-        }
-        if let Some(question) = question {
-            say("question", &question.text);
-            say("asked by", &question.by);
-            say("possible answers", &question.choices.join(" | "));
-        }
-        let digest = question_digest(plan.id(), task);
-        Some(Self { lines, digest, is_question: question.is_some() })
-    }
 }
 
 struct Row {
@@ -162,20 +124,10 @@ impl Answer {
             let missing = Failure::failed("nobody was asked", hint);
             return Err(Failure { code: "seen_missing".to_owned(), ..missing });
         }
-        let mut terminal = approval_prompt::terminal("answering", String::new())?;
-        for line in &asked.lines {
-            terminal.write_line(line).map_err(approval_prompt::unusable)?;
-        }
         if answer.is_empty() {
-            let typed = terminal.ask("Your answer: ").map_err(approval_prompt::unusable)?;
-            return Ok(typed.trim().to_owned());
+            return asked.ask();
         }
-        let question = format!("Answer {:?}? Type yes to send: ", reveal(&answer));
-        let typed = terminal.ask(&question).map_err(approval_prompt::unusable)?;
-        match typed.trim() {
-            "yes" => Ok(answer),
-            _ => Err(Failure::failed("nothing was answered", "")),
-        }
+        asked.confirm(&format!("Answer {:?}?", reveal(&answer))).map(|()| answer)
     }
 
     fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {

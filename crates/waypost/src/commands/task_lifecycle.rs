@@ -2,14 +2,15 @@
 
 use clap::Args;
 use serde_json::Map;
-use waypost_core::{Json, Phase, PlanId, Status, TaskId};
-use waypost_service::{ClaimOptions, TaskRef, TaskReport};
+use waypost_core::{Json, Phase, Plan, PlanId, Status, TaskId};
+use waypost_service::{Caller, ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
 use waypost_cli::context::{Context, PlanHandle, PlanWrite, task_of};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::files;
 use waypost_cli::options::{Guard, seconds};
+use waypost_cli::question_prompt::OpenQuestion;
 use waypost_cli::signing::SigningKey;
 use waypost_cli::view::text;
 
@@ -156,8 +157,9 @@ fn finish(
     let found = context.find(&which.plan)?;
     let (task, skipped_before) =
         found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
-    let of = reporter.on(&found.id, &task);
-    let (by, guard) = (context.caller()?, guard.into());
+    let by = context.caller()?;
+    let seen = read_by_person(context, &found, &task, &by, &report, guard)?;
+    let (of, guard) = (TaskRef { seen: seen.as_deref(), ..reporter.on(&found.id, &task) }, guard.into());
     let reply = match key {
         None => found.service.report(&by, of, report, guard)?,
         Some(key) => {
@@ -184,6 +186,36 @@ fn finish(
         said.push_str(&format!("; it can be tried again at {} UTC", again.to_the_second()));
     }
     context.done_task(&found, &reply, &task, &said)
+}
+
+/// Shows a person at the terminal the task for people that they let others pass, and returns the digest of what they read.
+fn read_by_person(
+    context: &Context,
+    found: &PlanHandle,
+    task: &TaskId,
+    by: &Caller,
+    report: &TaskReport,
+    guard: &Guard,
+) -> Outcome<Option<String>> {
+    let question = match report {
+        TaskReport::Done { .. } => "Mark it done?",
+        TaskReport::Skipped { .. } => "Skip it?",
+        TaskReport::Failed { .. }
+        | TaskReport::Progress(_)
+        | TaskReport::Released { .. }
+        | TaskReport::Question(_) => return Ok(None),
+    };
+    // Programs that print JSON, and those who name a version, know what they do.
+    let has_work = |plan: &Plan| plan.task(task.as_str()).is_some_and(|task| task.spec.work.is_some());
+    if !by.is_present() || context.out.json || guard.expect_version.is_some() || !found.read(has_work)? {
+        return Ok(None);
+    }
+    let config = found.service.config()?;
+    let asked =
+        found.read(|plan| plan.task(task.as_str()).and_then(|task| OpenQuestion::of(plan, task, &config)))?;
+    let Some(asked) = asked.filter(|asked| !asked.is_question) else { return Ok(None) };
+    asked.confirm(question)?;
+    Ok(Some(asked.digest))
 }
 
 #[derive(Debug, Args)]

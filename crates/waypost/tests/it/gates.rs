@@ -89,6 +89,10 @@ fn an_answer_counts_only_for_the_question_that_was_read() {
         text(&unsure)
     );
     assert_eq!(status(&workspace, "gate")["status"], "pending");
+    let mut unsure = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let unsure =
+        unsure.env("WAYPOST_INJECTED_TERMINAL", "what?").args(["done", "p", "gate"]).output().unwrap();
+    assert!(text(&unsure).1.contains("nothing was answered"), "{:?}", text(&unsure));
     // What was changed needs approval first. Without an answer it is read at the terminal.
     assert!(workspace.at_terminal(&["approve", "p"]).status.success());
     let answered = workspace.at_terminal(&answer[..3]);

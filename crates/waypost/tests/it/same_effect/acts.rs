@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-const MCP_DOES_NOT_HOLD: &str = "an agent leaves a task alone, or cancels it";
 const TUI_RUNS_IT: &str = "the key runs it there, in its own process";
 
 /// Making and editing plans.
@@ -500,7 +499,7 @@ pub(super) fn work() -> Vec<Act> {
             name: "hold a task",
             given: Given::Active,
             cli: &["hold", PLAN, "t1"],
-            mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
+            mcp: Mcp::Edit(json!({ "op": "hold", "task": "t1" })),
             http: Http::Send("POST", "/tasks/t1/actions/hold", json!({})),
             tui: Tui::Run(&["?three", "H", "?is held"]),
             then: "active; t1 held, t2(t1) blocked, t3 ready; task_held",
@@ -534,7 +533,7 @@ pub(super) fn work() -> Vec<Act> {
             name: "lift a hold",
             given: Given::Held,
             cli: &["unhold", PLAN, "t1"],
-            mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
+            mcp: Mcp::Edit(json!({ "op": "unhold", "task": "t1" })),
             http: Http::Send("POST", "/tasks/t1/actions/unhold", json!({})),
             tui: Tui::Run(&["?three", "Down", "H", "?no longer held"]),
             then: "active; t1 ready, t2(t1) blocked, t3 ready; task_unheld",
@@ -544,7 +543,7 @@ pub(super) fn work() -> Vec<Act> {
             name: "lift a person's hold",
             given: Given::HeldByPerson,
             cli: &["unhold", PLAN, "t1"],
-            mcp: Mcp::NotOffered(MCP_DOES_NOT_HOLD),
+            mcp: Mcp::Edit(json!({ "op": "unhold", "task": "t1" })),
             http: Http::Send("POST", "/tasks/t1/actions/unhold", json!({})),
             tui: Tui::Run(&["?three", "Down", "H"]),
             then: "active; t1 ready, t2(t1) blocked, t3 ready; task_unheld",
