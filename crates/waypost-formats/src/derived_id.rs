@@ -44,6 +44,13 @@ fn derived_id(draft: &mut Draft, dialect: Dialect) -> Option<PlanId> {
     text.parse().ok()
 }
 
+/// Returns the id of a plan whose own id another plan has. It follows from both, so that the same file is the same plan here, too.
+pub fn alternative_id(draft: &Draft) -> Option<PlanId> {
+    let mut hasher = of_content(draft);
+    hasher.text(draft.id.as_ref()?.as_str());
+    plan_id(hasher).parse().ok()
+}
+
 fn plan_id(hasher: CanonicalHasher) -> String {
     let mut digits = hex(&hasher.finish());
     digits.truncate(DIGITS);

@@ -42,6 +42,7 @@ pub use backlog::read_many as read_backlog;
 pub use checklist::render_plan_command;
 pub use codec::{read, schema, write, write_back, write_many};
 pub use conversion::{Loss, Reading, Unreadable, Writing};
+pub use derived_id::alternative_id;
 pub use detect::sniff;
 pub use dialect::{Dialect, Form, UnknownDialect};
 pub use fit::{Baseline, fit_to_plan, written_and_read};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use waypost_core::{Draft, Json, Plan, PlanId, Refusal, TaskId, TaskSpec, Work};
-use waypost_formats::{Baseline, Dialect, fit_to_plan};
+use waypost_formats::{Baseline, Dialect, alternative_id, fit_to_plan};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
@@ -45,23 +45,27 @@ pub enum Imported {
 }
 
 impl Service {
-    /// Imports a plan under its own id, or under a new one if another plan has that id. A plan that is there and about which the
+    /// Imports a plan under its own id, or under another one if another plan has that id. A plan that is there and about which the
     /// text says nothing new is left as it is.
     pub fn import(&self, by: &Caller, text: ImportDraft) -> Result<Imported, ServiceError> {
-        let own = text.draft.id.clone();
-        if let Some(own) = &own
-            && let Ok(Some((version, archived))) =
-                self.read(own, |plan| is_same(plan, &text).then(|| (plan.version(), plan.state().archived)))
-        {
-            return Ok(Imported::Unchanged { plan: own.clone(), version, archived });
+        let (own, alternative) = (text.draft.id.clone(), alternative_id(&text.draft));
+        for id in own.iter().chain(&alternative) {
+            let same = |plan: &Plan| is_same(plan, &text).then(|| (plan.version(), plan.state().archived));
+            if let Ok(Some((version, archived))) = self.read(id, same) {
+                return Ok(Imported::Unchanged { plan: id.clone(), version, archived });
+            }
         }
         let create = |draft, id| self.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
-        match create(text.draft.clone(), own.clone()) {
-            Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) => {
-                Ok(Imported::Created { reply: create(text.draft, None)?, taken: own })
+        let is_taken = |error: &ServiceError| {
+            matches!(error, ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_))
+        };
+        for (id, taken) in [(own.clone(), None), (alternative, own.clone())] {
+            match create(text.draft.clone(), id) {
+                Err(error) if is_taken(&error) => {}
+                created => return Ok(Imported::Created { reply: created?, taken }),
             }
-            created => Ok(Imported::Created { reply: created?, taken: None }),
         }
+        Ok(Imported::Created { reply: create(text.draft, None)?, taken: own })
     }
 }
 

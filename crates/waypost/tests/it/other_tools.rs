@@ -367,6 +367,24 @@ fn the_same_file_without_an_id_is_imported_and_run_once() {
 }
 
 #[test]
+fn a_file_whose_id_another_plan_has_is_imported_once() {
+    let workspace = Workspace::new();
+    let flat =
+        |task: &str| json!({ "goal": "the same goal", "tasks": [{ "id": "t1", "description": task }] });
+    put(&workspace, "first.json", &flat("one"));
+    put(&workspace, "second.json", &flat("other"));
+    let import = |name: &str| does(&workspace, &["import", name]);
+    let (first, _) = import("first.json");
+    let (second, said) = import("second.json");
+    assert_ne!(first, second);
+    assert!(said.contains(&format!("the id {} is taken", first.trim())), "{said}");
+    let (again, said) = import("second.json");
+    assert_eq!(again, second);
+    assert!(said.contains("has not changed since"), "{said}");
+    assert_eq!(import("first.json").0, first);
+}
+
+#[test]
 fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
     let tasks = json!([
         { "id": "a", "description": "x", "skip": true, "depends_on": [] },
