@@ -72,8 +72,43 @@ pub(crate) fn names_question(
     }
 }
 
+/// First words of answers that refuse. Who begins with one has to say whether it is a no.
+const REFUSING: [&str; 16] = [
+    "abort", "cancel", "cannot", "can't", "deny", "denied", "don't", "never", "no", "nope", "not", "refuse",
+    "refused", "reject", "rejected", "stop",
+];
+
+/// What an answer to a task for people says.
+enum Said {
+    Yes,
+    No {
+        reason: String,
+    },
+    /// Neither; the answer is the result.
+    Text,
+    /// It may be a no.
+    Unclear,
+}
+
+/// Reads an answer: `yes` and `no` may be followed by a sign of punctuation and a reason.
+fn said(answer: &str) -> Said {
+    let answer = answer.trim();
+    let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’');
+    let end = answer.find(|letter| !is_of_word(letter)).unwrap_or(answer.len());
+    let (word, rest) = answer.split_at(end);
+    let word = word.to_lowercase().replace('’', "'");
+    let reason = rest.trim_matches(|letter: char| letter.is_whitespace() || !letter.is_alphanumeric());
+    let is_apart = reason.is_empty() || rest.starts_with([',', '.', ':', ';', '!', '-', '–', '—']);
+    match word.as_str() {
+        "yes" | "y" if is_apart => Said::Yes,
+        "no" | "n" if is_apart => Said::No { reason: reason.to_owned() },
+        word if REFUSING.contains(&word) => Said::Unclear,
+        _ => Said::Text,
+    }
+}
+
 /// Returns the command for an answer to a task. A task with an open question gets it as its answer. A task that a
-/// person does fails with `no` or `n`, and is done with any other answer.
+/// person does fails with `no`, and is done with any other answer that does not begin like one.
 pub(crate) fn answer_command(
     config: &Config,
     plan: &Plan,
@@ -93,10 +128,20 @@ pub(crate) fn answer_command(
         let problem = Problem::task(task, ProblemKind::Empty { what: "the answer".to_owned() });
         return Err(Refusal::Invalid { problems: vec![problem] });
     }
-    let outcome = match answer.trim().to_lowercase().as_str() {
-        "no" | "n" => Outcome::Failed { error: format!("answered no by {by}"), evidence: None },
-        "yes" | "y" => done("yes"),
-        _ => done(answer.trim()),
+    let outcome = match said(answer) {
+        Said::No { reason } if reason.is_empty() => {
+            Outcome::Failed { error: format!("answered no by {by}"), evidence: None }
+        }
+        Said::No { reason } => {
+            Outcome::Failed { error: format!("answered no by {by}: {reason}"), evidence: None }
+        }
+        Said::Yes if matches!(answer.trim().to_lowercase().as_str(), "yes" | "y") => done("yes"),
+        Said::Yes | Said::Text => done(answer.trim()),
+        Said::Unclear => {
+            let detail = "the answer begins like a no; begin it with `no,` to fail the task, or with `yes,`";
+            let problem = Problem::task(task, ProblemKind::Format { detail: detail.to_owned() });
+            return Err(Refusal::Invalid { problems: vec![problem] });
+        }
     };
     Ok(Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None })
 }
@@ -104,4 +149,38 @@ pub(crate) fn answer_command(
 fn done(answer: &str) -> Outcome {
     let output = Some(Json::of(&json!({ "answer": answer })));
     Outcome::Done { result: None, output, evidence: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_in_words_completes_nothing() {
+        let word = |answer: &str| match said(answer) {
+            Said::Yes => "yes".to_owned(),
+            Said::No { reason } => format!("no: {reason}"),
+            Said::Text => "text".to_owned(),
+            Said::Unclear => "unclear".to_owned(),
+        };
+        for (answer, expected) in [
+            ("yes", "yes"),
+            ("Y!", "yes"),
+            ("yes, on Monday", "yes"),
+            ("no", "no: "),
+            (" No. ", "no: "),
+            ("no, not on Friday", "no: not on Friday"),
+            ("no – wait", "no: wait"),
+            ("no issues found", "unclear"),
+            ("nope", "unclear"),
+            ("Don’t", "unclear"),
+            ("never!", "unclear"),
+            ("yes and no", "text"),
+            ("use the second candidate", "text"),
+            ("notes are in the wiki", "text"),
+            ("", "text"),
+        ] {
+            assert_eq!(word(answer), expected, "{answer:?}");
+        }
+    }
 }

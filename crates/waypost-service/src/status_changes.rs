@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use waypost_config::Config;
 use waypost_core::{
     Actor, Command, Draft, Outcome, Plan, Refusal, Status, Task, TaskId, Timestamp, topological_order,
 };
+
+use crate::gate::is_human;
 
 /// Maximum number of rejected changes that are named.
 const NAMED_MAX: usize = 20;
@@ -19,8 +22,13 @@ pub(crate) struct StatusChanges {
 }
 
 /// Returns the commands that bring the plan's tasks to the draft's statuses, as far as they are allowed. They are tried on a
-/// copy.
-pub(crate) fn status_changes(plan: &Plan, by: &Actor, draft: &Draft) -> Result<StatusChanges, Refusal> {
+/// copy. A text ends no task for people, whoever brings it: others may have written it, and a person answers what is shown.
+pub(crate) fn status_changes(
+    config: &Config,
+    plan: &Plan,
+    by: &Actor,
+    draft: &Draft,
+) -> Result<StatusChanges, Refusal> {
     let mut found = StatusChanges::default();
     if !differs(plan, draft) {
         return Ok(found);
@@ -43,11 +51,16 @@ pub(crate) fn status_changes(plan: &Plan, by: &Actor, draft: &Draft) -> Result<S
         }
         let attempt = copy.task(id.as_str()).map_or(0, |task| task.state.attempt);
         let command = command(id, now, attempt, task, by);
-        if let Err(refusal) = apply(&mut copy, by, at, &command) {
+        let is_gate = task.spec.work.as_deref().is_some_and(|work| is_human(config, work));
+        let applied = match is_gate && task.state.status.is_finished() {
+            true => Err("it is for a person, who answers it".to_owned()),
+            false => apply(&mut copy, by, at, &command).map_err(|refusal| refusal.to_string()),
+        };
+        if let Err(why) = applied {
             left += 1;
             if left <= NAMED_MAX {
                 let word = task.state.status.as_str();
-                found.not_applied.push(format!("{id} was not marked {word}: {refusal}"));
+                found.not_applied.push(format!("{id} was not marked {word}: {why}"));
             }
             continue;
         }

@@ -142,7 +142,7 @@ impl Service {
         source: SourceText,
         guard: Guard,
     ) -> Result<UpdateReply, ServiceError> {
-        let actor = by.actor.clone();
+        let (actor, config) = (by.actor.clone(), self.config()?);
         let (written, (before, mut notes)) = self.write_with(by, plan, guard, move |plan| {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
@@ -150,7 +150,7 @@ impl Service {
             let mut update = waypost_formats::update(written, &before, plan.free_task_ids())
                 .map_err(|error| ServiceError::of_update(name, error))?;
             let statuses = if let Command::Replace(draft) = &update.command {
-                status_changes(plan, &actor, draft)?
+                status_changes(&config, plan, &actor, draft)?
             } else {
                 StatusChanges::default()
             };
@@ -176,13 +176,13 @@ impl Service {
         file: FileDraft,
         guard: Guard,
     ) -> Result<(WriteReply, Vec<String>), ServiceError> {
-        let actor = by.actor.clone();
+        let (actor, config) = (by.actor.clone(), self.config()?);
         self.write_with(by, plan, guard, move |plan| {
             let FileDraft { mut draft, assigned_ids, dialect, said } = file.clone();
             let before = plan.to_draft();
             let baseline = said.as_ref().map_or(Baseline::Format(dialect, None), Baseline::LastText);
             fit_to_plan(&mut draft, &assigned_ids, baseline, &before, plan.free_task_ids());
-            let StatusChanges { mut commands, not_applied } = status_changes(plan, &actor, &draft)?;
+            let StatusChanges { mut commands, not_applied } = status_changes(&config, plan, &actor, &draft)?;
             commands.insert(0, Command::Replace(Box::new(draft)));
             Ok((commands, not_applied))
         })

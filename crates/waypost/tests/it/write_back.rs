@@ -224,8 +224,8 @@ fn a_saved_file_opens_no_gate() {
     assert!(out.any(|line| line.starts_with("waiting  plan p: gate is for a person")));
     put(&workspace, "p.json.new", &plan("done"));
     fs::rename(workspace.work().join("p.json.new"), workspace.work().join("p.json")).unwrap();
-    let said = err.find(|line| line.contains("p.json was not reloaded")).unwrap();
-    assert!(said.contains("needs a person at a terminal"), "{said}");
+    let said = err.find(|line| line.contains("gate was not marked")).unwrap();
+    assert!(said.contains("gate was not marked done: it is for a person, who answers it"), "{said}");
     let (shown, _) = text(&workspace.waypost(&["show", "p", "--task", "gate", "--json"]));
     assert!(shown.contains("\"status\":\"pending\"") || shown.contains("\"status\": \"pending\""), "{shown}");
     assert!(workspace.at_terminal(&["answer", "p", "gate", "no"]).status.success());
