@@ -60,7 +60,7 @@ impl OpenQuestion {
         let question = if self.is_question { "Your answer: " } else { "Your answer (no fails the task): " };
         let typed = self.show()?.ask(question).map_err(unusable)?;
         match typed.trim() {
-            "" => Err(nothing_said()),
+            "" => Err(nothing_answered()),
             typed => Ok(typed.to_owned()),
         }
     }
@@ -68,10 +68,10 @@ impl OpenQuestion {
     /// Shows it, and fails unless the person confirms.
     pub fn confirm(&self, question: &str) -> Outcome {
         let typed = self.show()?.ask(&format!("{question} Type yes to send: ")).map_err(unusable)?;
-        if typed.trim() == "yes" { Ok(()) } else { Err(nothing_said()) }
+        if typed.trim() == "yes" { Ok(()) } else { Err(nothing_answered()) }
     }
 }
 
-fn nothing_said() -> Failure {
+fn nothing_answered() -> Failure {
     Failure::failed("nothing was answered", "")
 }
