@@ -39,8 +39,18 @@ pub enum Scope<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act<'a> {
-    Approval { note: Option<&'a str>, expires: Option<Timestamp> },
-    Gate { task: &'a str, attempt: u32, outcome: &'a str, answer: Option<&'a str> },
+    /// `gates` are the tasks for people in other plans that stood before the work, as text.
+    Approval {
+        note: Option<&'a str>,
+        expires: Option<Timestamp>,
+        gates: Option<&'a str>,
+    },
+    Gate {
+        task: &'a str,
+        attempt: u32,
+        outcome: &'a str,
+        answer: Option<&'a str>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +112,17 @@ impl Message<'_> {
         if let Act::Approval { expires, .. } = self.act {
             line("expires", &expires.map_or("never".to_owned(), seconds));
         }
+        if let Act::Approval { gates: Some(gates), .. } = self.act {
+            line("gates", &hashed(Some(gates)));
+        }
         line("nonce", &hex(&self.nonce));
         match self.signer {
             Signer::Principal(name) => line("signer", name),
             Signer::Account(account) => line("account", account),
         }
         let first = match self.act {
-            Act::Approval { .. } => "waypost-approval/1\n",
+            Act::Approval { gates: None, .. } => "waypost-approval/1\n",
+            Act::Approval { gates: Some(_), .. } => "waypost-approval/2\n",
             Act::Gate { .. } => "waypost-gate/1\n",
         };
         let text = format!("{first}{text}");

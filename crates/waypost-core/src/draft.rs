@@ -137,6 +137,20 @@ pub struct ApprovedWork {
     /// What shows that the record is genuine. Earlier versions of Waypost did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attestation: Option<Attestation>,
+    /// The open tasks for people in other plans that stood before the work, as the person saw them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateAhead>,
+}
+
+/// A task for people in another plan that stands before work of this one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
+pub struct GateAhead {
+    /// The other plan.
+    pub plan: PlanId,
+    /// The task for people.
+    pub task: TaskId,
+    /// The tasks of this plan that wait for it.
+    pub before: Vec<TaskId>,
 }
 
 /// Why a person's record lets machines run a plan.

@@ -275,6 +275,9 @@ impl Service {
         let (history, now) =
             self.plans().store().query(|read| Ok((read.plan_state(plan)?.hash(), read.now())))?;
         let mut work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
+        if !signing.is_some_and(|signing| signing.portable) {
+            work.gates = self.gates_ahead(plan)?;
+        }
         if signing.is_some_and(|signing| signing.portable) {
             self.read(plan, |plan| holds_nothing(plan, hold))??;
         }
@@ -369,6 +372,7 @@ fn seen_work(
         via: presence.via.clone(),
         kind: ApprovalKind::Explicit,
         attestation: None,
+        gates: Vec::new(),
     })
 }
 

@@ -14,8 +14,8 @@ use waypost_account::{
 use waypost_config::{ApprovalSettings, SealRule};
 use waypost_core::canonical::{CanonicalHasher, Hash};
 use waypost_core::{
-    Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, GateRecord, PlanId, Proof, TaskId,
-    Timestamp,
+    Actor, Approval, ApprovalSignature, ApprovedWork, Attestation, GateAhead, GateRecord, PlanId, Proof,
+    TaskId, Timestamp,
 };
 use waypost_store::{Store, StoreError};
 use waypost_text::{from_hex, hex};
@@ -572,6 +572,7 @@ impl Authenticator {
             true => Scope::Portable,
             false => Scope::Store { id: &self.store, version, history },
         };
+        let gates = gates_text(&work.gates);
         let message = Message {
             scope,
             plan: plan.as_str(),
@@ -579,6 +580,7 @@ impl Authenticator {
             act: Act::Approval {
                 note: Some(note).filter(|note| !note.is_empty()),
                 expires: attestation.expires_at,
+                gates: gates.as_deref(),
             },
             at: attestation.approved_at,
             nonce: from_hex(&attestation.nonce)?,
@@ -733,4 +735,12 @@ fn proof_of(verified: &Verified) -> Proof {
 fn attested(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {
     let work = approval.work.as_deref()?;
     Some((work, work.attestation.as_ref()?))
+}
+/// Returns the gates of other plans as an approval is bound to them: one a line, with what waits for it.
+fn gates_text(gates: &[GateAhead]) -> Option<String> {
+    let line = |GateAhead { plan, task, before }: &GateAhead| {
+        let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
+        format!("{plan}/{task} {}\n", before.join(" "))
+    };
+    (!gates.is_empty()).then(|| gates.iter().map(line).collect())
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use waypost_core::{
-    Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
-    Status, Task, TaskId,
+    Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateAhead, GateOutcome, GateRecord, Plan,
+    PlanId, Status, Task, TaskId,
 };
 use waypost_store::{ArchiveFilter, Query, StoreError};
 
@@ -85,6 +85,15 @@ impl Service {
                     || plan.plain_tasks_behind(id).iter().any(|task| plan.was_ended(task.as_str())));
             if has_ended && has_work || is_open && !is_passed {
                 continue;
+            }
+            // What the approval names holds, whatever the other plans say by now.
+            let approved = plan.state().approval.as_ref().and_then(|approval| approval.work.as_ref());
+            let gates = approved.iter().flat_map(|work| &work.gates);
+            for gate in gates.filter(|gate| gate.before.contains(&task.spec.id)) {
+                let needs_done = task.spec.when != DependencyRule::AllFinished;
+                if !is_any && !self.is_gate_ended(&gate.plan, &gate.task, needs_done)? {
+                    behind.push((task.spec.id.clone(), format!("{}/{}", gate.plan, gate.task)));
+                }
             }
             // Tasks without work may have been ended without what they wait for; work behind them still waits.
             let is_considered = |on: &&ExternalTaskRef| received(on).is_some() || is_passed && !is_any;
@@ -371,6 +380,15 @@ impl Service {
 
     /// Returns the open tasks for people of other plans behind which tasks of a plan wait, as an approver reads them.
     pub(crate) fn gates_of_other_plans(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
+        let line = |GateAhead { plan, task, before }: GateAhead| {
+            let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
+            format!("{plan}/{task} (before {})", before.join(", "))
+        };
+        Ok(self.gates_ahead(plan)?.into_iter().map(line).collect())
+    }
+
+    /// Returns the open tasks for people of other plans behind which tasks of a plan wait.
+    pub(crate) fn gates_ahead(&self, plan: &PlanId) -> Result<Vec<GateAhead>, ServiceError> {
         let mut waits: BTreeMap<ExternalTaskRef, Vec<TaskId>> = BTreeMap::new();
         self.view(plan, |plan, _| {
             for (Task { spec, .. }, _) in plan.tasks() {
@@ -381,20 +399,26 @@ impl Service {
         })?;
         let mut gates: BTreeMap<(PlanId, TaskId), BTreeSet<TaskId>> = BTreeMap::new();
         for (on, waiting) in waits {
-            if let Some(gate) = self.open_gate(&on)? {
-                gates.entry(gate).or_default().extend(waiting);
+            for gate in self.open_gates(&on)? {
+                gates.entry(gate).or_default().extend(waiting.iter().cloned());
             }
         }
-        let line = |((plan, gate), before): ((PlanId, TaskId), BTreeSet<TaskId>)| {
-            let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
-            format!("{plan}/{gate} (before {})", before.join(", "))
+        let ahead = |((plan, task), before): ((PlanId, TaskId), BTreeSet<TaskId>)| GateAhead {
+            plan,
+            task,
+            before: before.into_iter().collect(),
         };
-        Ok(gates.into_iter().map(line).collect())
+        Ok(gates.into_iter().map(ahead).collect())
     }
 
-    /// Returns the open gate that a task of another plan is, or waits for, there or further on.
+    /// Returns an open gate that a task of another plan is, or waits for, there or further on.
     fn open_gate(&self, on: &ExternalTaskRef) -> Result<Option<(PlanId, TaskId)>, ServiceError> {
-        let config = self.config()?;
+        Ok(self.open_gates(on)?.pop_first())
+    }
+
+    /// Returns the open gates that a task of another plan is, or waits for, there or further on.
+    fn open_gates(&self, on: &ExternalTaskRef) -> Result<BTreeSet<(PlanId, TaskId)>, ServiceError> {
+        let (config, mut gates) = (self.config()?, BTreeSet::new());
         let mut seen: HashSet<ExternalTaskRef> = HashSet::new();
         let mut stack = vec![on.clone()];
         while let Some(on) = stack.pop() {
@@ -404,22 +428,26 @@ impl Service {
             let sources = self.plans_named(&on)?;
             // Too many to look at: there may be one.
             if seen.len() + sources.len() > PLANS_OF_AGENT_MAX {
-                return Ok(sources.into_iter().next().map(|source| (source, on.task.clone())));
+                gates.extend(sources.into_iter().next().map(|source| (source, on.task.clone())));
+                return Ok(gates);
             }
             for source in sources {
                 let found = self.read(&source, |plan| {
                     let open = plan.open_before(on.task.as_str());
-                    (open.tasks.into_iter().find(|task| may_be_gate(&config, plan, task)), open.elsewhere)
+                    let is_gate = |task: &TaskId| may_be_gate(&config, plan, task);
+                    (open.tasks.into_iter().filter(is_gate).collect::<Vec<TaskId>>(), open.elsewhere)
                 });
                 match found {
-                    Ok((Some(gate), _)) => return Ok(Some((source, gate))),
-                    Ok((None, elsewhere)) => stack.extend(elsewhere),
+                    Ok((found, elsewhere)) => {
+                        gates.extend(found.into_iter().map(|gate| (source.clone(), gate)));
+                        stack.extend(elsewhere);
+                    }
                     Err(ServiceError::NoSuchPlan(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        Ok(None)
+        Ok(gates)
     }
 
     /// Returns the plans in which a task may be that another plan waits for.

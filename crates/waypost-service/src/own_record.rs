@@ -137,6 +137,7 @@ impl OwnRecord {
             via: self.presence.via.clone(),
             kind: ApprovalKind::Own,
             attestation: None,
+            gates: Vec::new(),
         };
         let version = plan.version();
         let approved = Approved { plan: plan.id(), by: &self.by, version, note: "" };

@@ -5,6 +5,7 @@ use std::fs;
 use waypost_account::{Account, Act, MESSAGE_BYTES_MAX, Message, Scope, SealKey, Signer};
 use waypost_core::Timestamp;
 use waypost_core::canonical::sha256;
+use waypost_text::hex;
 
 use crate::{Scratch, mode, set_mode};
 
@@ -18,7 +19,7 @@ fn approval<'a>() -> Message<'a> {
         },
         plan: "kq3",
         digest: sha256(b"digest"),
-        act: Act::Approval { note: Some("go"), expires: Some(at.plus_seconds(30 * 86_400)) },
+        act: Act::Approval { note: Some("go"), expires: Some(at.plus_seconds(30 * 86_400)), gates: None },
         at,
         nonce: [0x9b; 16],
         signer: Signer::Principal("ada@example.org"),
@@ -44,7 +45,7 @@ fn an_approval_is_these_lines() {
     );
     let portable = Message {
         scope: Scope::Portable,
-        act: Act::Approval { note: None, expires: None },
+        act: Act::Approval { note: None, expires: None, gates: None },
         signer: Signer::Account("1000@host"),
         ..message
     };
@@ -53,6 +54,17 @@ fn an_approval_is_these_lines() {
     {
         assert!(text.lines().any(|other| other == line), "{line}\n{text}");
     }
+}
+
+#[test]
+fn an_approval_with_gates_of_other_plans_is_bound_to_them() {
+    let act = |gates| Act::Approval { note: None, expires: None, gates };
+    let text = |gates| Message { act: act(gates), ..approval() }.encode().unwrap();
+    let with = text(Some("gates/g deploy\n"));
+    assert!(with.starts_with("waypost-approval/2\n"), "{with}");
+    assert!(with.contains(&format!("\ngates sha256:{}\n", hex(&sha256(b"gates/g deploy\n")))), "{with}");
+    assert_ne!(with, text(Some("gates/h deploy\n")));
+    assert!(text(None).starts_with("waypost-approval/1\n") && !text(None).contains("gates"));
 }
 
 #[test]

@@ -322,6 +322,7 @@ fn approved_work() -> Box<ApprovedWork> {
                 portable: true,
             }),
         }),
+        gates: Vec::new(),
     })
 }
 

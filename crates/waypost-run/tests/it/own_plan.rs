@@ -57,6 +57,7 @@ pub(crate) fn record(config: &Config, plan: &Plan, now: Timestamp) -> Option<Com
         via: "terminal".to_owned(),
         kind: ApprovalKind::Own,
         attestation: None,
+        gates: Vec::new(),
     };
     let approved = Approved { plan: plan.id(), by: &by, version: plan.version(), note: "" };
     let work = Authenticator::default().attest(&config.approval, approved, work, now, None).unwrap();

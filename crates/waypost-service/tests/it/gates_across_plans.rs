@@ -473,6 +473,25 @@ fn what_counts_is_what_stood_there_at_the_approval() {
 }
 
 #[test]
+fn an_approval_names_all_gates_of_other_plans() {
+    let gates = [
+        with_work("first", "human", &[]),
+        with_work("second", "human", &["first"]),
+        task("end", &["second"]),
+    ];
+    let desk = Desk::of(&present(), plan_of(gates));
+    let plan = waits_for(&desk, with_work("deploy", "build", &[]), &desk.plan, "end");
+    let seen = desk.service.preview(&plan).unwrap().seen();
+    desk.service.approve(&present(), &plan, seen, "", Guard::NONE).unwrap();
+    let named = desk.service.read(&plan, |plan| {
+        let work = plan.state().approval.as_ref().and_then(|approval| approval.work.clone()).unwrap();
+        work.gates.into_iter().map(|gate| (gate.plan, gate.task, gate.before)).collect::<Vec<_>>()
+    });
+    let gate = |name: &str| (desk.plan.clone(), id(name), vec![id("deploy")]);
+    assert_eq!(named.unwrap(), [gate("first"), gate("second")]);
+}
+
+#[test]
 fn a_plan_of_the_same_owner_passes_no_check_and_does_no_machines_work() {
     let checked = TaskSpec { check: work("build"), ..task("tests", &[]) };
     for agreed in [checked, with_work("tests", "build", &[])] {

@@ -128,6 +128,7 @@ impl Place {
             via: "terminal".to_owned(),
             kind: ApprovalKind::Explicit,
             attestation: None,
+            gates: Vec::new(),
         };
         let approved = Approved { plan: &self.plan, by: &by, version: 1, note: "" };
         let mut work = self.authenticator.attest(&self.settings, approved, work, now(), None).unwrap();

@@ -173,6 +173,7 @@ fn the_summary_says_who_approved_the_plan_and_why_a_worker_refuses_it() {
         via: "terminal".to_owned(),
         kind: ApprovalKind::Explicit,
         attestation: None,
+        gates: Vec::new(),
     };
     let approve = Command::Approve { version: 1, note: String::new(), work: Some(Box::new(work)) };
     story.write(&Actor::person("ada"), approve);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
 use rusqlite::Connection;
 
@@ -257,6 +258,35 @@ fn a_store_that_was_copied_to_another_folder_brings_no_approvals() {
 }
 
 #[test]
+fn a_gate_of_another_plan_that_the_database_makes_a_plain_task_opens_nothing() {
+    let place = Place::new();
+    configure(&place.workspace, &format!("{CONFIG}[executors.ask]\nkind = \"human\"\n"));
+    let put = |id: &str, task: serde_json::Value| {
+        let plan = serde_json::json!({ "format": "waypost/1", "id": id, "title": id, "tasks": [task] });
+        fs::write(place.workspace.work().join(format!("{id}.json")), plan.to_string()).unwrap();
+        succeeds(&place.agent(&["import", &format!("{id}.json")]));
+        succeeds(&place.workspace.at_terminal(&["approve", id]));
+    };
+    put("gates", serde_json::json!({ "id": "g", "work": { "executor": "ask" } }));
+    let on = serde_json::json!([{ "plan": "gates", "task": "g" }]);
+    put("deploy", serde_json::json!({ "id": "t", "depends_on": on, "work": { "executor": "run" } }));
+    place.forge(
+        r#"DELETE FROM log WHERE plan = (SELECT key FROM plans WHERE id = 'gates') AND version > 1;
+           UPDATE log SET events = replace(replace(events, ',"work":{"executor":"ask","inputs":{}}', ''),
+               ',"state":{"phase":"draft","approval_required":true}', '')
+               WHERE plan = (SELECT key FROM plans WHERE id = 'gates');
+           UPDATE plans SET version = 1, phase = 'draft', awaits_approval = 0, hash =
+               (SELECT log.hash FROM log WHERE log.plan = plans.key) WHERE id = 'gates';"#,
+    );
+    for words in [["submit", "gates", ""], ["start", "gates", "g"], ["done", "gates", "g"]] {
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        succeeds(&place.agent(&words));
+    }
+    let (out, err) = text(&place.workspace.waypost(&["worker", "--until-idle"]));
+    assert!(out.contains("gates/g") && !place.ran(), "{out}{err}");
+}
+
+#[test]
 fn trust_of_a_folder_does_not_revive_approvals_of_a_store_that_was_copied_there() {
     let place = Place::new();
     succeeds(&place.agent(&["import", "p.json"]));
@@ -265,7 +295,11 @@ fn trust_of_a_folder_does_not_revive_approvals_of_a_store_that_was_copied_there(
     fs::create_dir(&to).unwrap();
     succeeds(&place.workspace.command("cp").args(["-r", ".waypost"]).arg(&to).output().unwrap());
     // Times are compared to the second.
-    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let second = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let given = second();
+    while second() == given {
+        std::thread::yield_now();
+    }
     let there = |words: &[&str]| {
         let mut command = place.command(words);
         command.current_dir(&to).env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap()

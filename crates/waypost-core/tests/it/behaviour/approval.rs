@@ -67,6 +67,7 @@ fn approve_digest(desk: &Desk, digest: &str) -> Command {
         via: "terminal".to_owned(),
         kind: ApprovalKind::Explicit,
         attestation: None,
+        gates: Vec::new(),
     };
     Command::Approve { version: desk.plan.version(), note: String::new(), work: Some(Box::new(work)) }
 }
