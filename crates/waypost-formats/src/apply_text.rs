@@ -3,7 +3,7 @@
 use waypost_core::{Command, Draft, PlanChanges, PlanId, Problem, Task, TaskId, validate};
 
 use crate::fit::{Baseline, fit_to_plan};
-use crate::{Dialect, Unreadable, read, sniff};
+use crate::{Dialect, Unreadable, checklist, read, sniff};
 
 /// The effect of a text on a plan.
 #[derive(Clone, Debug)]
@@ -53,10 +53,14 @@ pub fn update(
     // A text that is neither a plan nor JSON is the body, and so is a list in a plan that is only a text.
     let is_text = match found {
         None => !text.trim_start().starts_with(['{', '[']),
-        Some(_) => is_unnamed_list && before.tasks.is_empty(),
+        // The list of a plan without tasks has no items.
+        Some(Dialect::Checklist) if before.tasks.is_empty() => {
+            is_unnamed_list || !checklist::looks_like(text, file_name)
+        }
+        Some(_) => false,
     };
     if is_text {
-        return Ok(body(text));
+        return Ok(body(without_title(text, before)));
     }
     let mut reading = read(text, found, file_name)?;
     if let [draft] = reading.drafts.as_mut_slice() {
@@ -97,6 +101,18 @@ pub fn update(
         Command::Replace(Box::new(draft))
     };
     Ok(Update { command, notes })
+}
+
+/// Returns a text without the heading that a list of a plan without tasks begins with: the plan's title. A plan whose body begins
+/// with that heading keeps it.
+fn without_title<'a>(text: &'a str, before: &'a Draft) -> &'a str {
+    let heading = format!("# {}\n", before.spec.title);
+    let (known, text) = (before.spec.body.as_str(), text);
+    match text.strip_prefix(&heading).filter(|_| before.tasks.is_empty() && !known.starts_with(&heading)) {
+        Some(rest) if rest.trim() == known.trim() => known,
+        Some(rest) => rest.trim_start_matches(['\r', '\n']),
+        None => text,
+    }
 }
 
 /// Returns the update by a text that is the plan's body.

@@ -2,7 +2,7 @@
 //! them. Knows no rules about names.
 
 use std::collections::BTreeSet;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ impl CreatedFiles {
         // Where plans are kept elsewhere, the folder does not exist yet.
         if let Some(folder) = self.list.parent().filter(|folder| !folder.exists()) {
             DirBuilder::new().mode(0o700).create(folder)?;
+            fs::write(folder.join(".gitignore"), "*\n")?;
         }
         let length = self.open(OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?.metadata()?.len();
         match length + line.len() as u64 <= CREATED_BYTES_MAX {

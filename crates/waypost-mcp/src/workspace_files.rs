@@ -534,6 +534,7 @@ mod tests {
     fn a_worktree_uses_the_scratch_folder_of_the_main_checkout() {
         let mut beside = Beside::new("worktree");
         beside.workspace.own = beside.all.join("main/.waypost");
+        beside.workspace.created_files = CreatedFiles::of(&beside.workspace.own);
         fs::create_dir(beside.all.join("main")).unwrap();
         beside.write(".waypost/files/notes.md", "text").unwrap();
         assert_eq!(fs::read_to_string(beside.all.join("main/.waypost/files/notes.md")).unwrap(), "text");

@@ -10,6 +10,7 @@ use waypost_core::{
     ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanChanges, PlanId, Problem, Refusal,
     Status, Task, TaskChanges, TaskId, Timestamp, Work, differences,
 };
+use waypost_formats::alternative_id;
 use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
@@ -64,17 +65,20 @@ pub enum SubmitError {
 pub struct RunnableDraft {
     draft: Draft,
     executor: Option<String>,
+    /// The id that an import gives the plan if another one has its own.
+    alternative: Option<PlanId>,
 }
 
 impl RunnableDraft {
     /// Assigns the tasks without work to `executor`. Fails with all problems that keep the draft from running here.
     pub fn new(config: &Config, mut draft: Draft, executor: Option<&str>) -> Result<Self, Vec<Problem>> {
+        let alternative = alternative_id(&draft);
         if let Some(executor) = executor {
             assign_in_draft(&mut draft, executor);
         }
         let problems = admission::problems(config, &draft);
         if problems.is_empty() {
-            Ok(Self { draft, executor: executor.map(str::to_owned) })
+            Ok(Self { draft, executor: executor.map(str::to_owned), alternative })
         } else {
             Err(problems)
         }
@@ -87,6 +91,7 @@ impl RunnableDraft {
         mut draft: Draft,
         executor: Option<&str>,
     ) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
+        let alternative = alternative_id(&draft);
         if let Some(executor) = executor {
             assign_in_draft(&mut draft, executor);
         }
@@ -94,7 +99,7 @@ impl RunnableDraft {
         if problems.iter().any(admission::forbids_writing) {
             return Err(problems);
         }
-        Ok((Self { draft, executor: executor.map(str::to_owned) }, problems))
+        Ok((Self { draft, executor: executor.map(str::to_owned), alternative }, problems))
     }
 
     /// Returns the draft as it would run.
@@ -112,7 +117,7 @@ impl Service {
     /// Stores a draft. The same id with the same tasks is the same plan, so that submitting twice creates it once.
     pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
         by.may_edit()?;
-        let RunnableDraft { mut draft, executor } = draft;
+        let RunnableDraft { mut draft, executor, alternative } = draft;
         owned_by_creator(by, &mut draft);
         let (plans, config) = (self.plans(), self.config()?);
         let id = self.id_for(&config, &draft, draft.id.clone())?;
@@ -129,7 +134,14 @@ impl Service {
         // Another caller may create the same id at the same moment; the second iteration finds it.
         for _ in 0..2 {
             match plans.with_plan(&id, Plan::to_draft) {
-                Ok(known) => return is_the_same(&id, known, &draft, executor.as_deref()),
+                Ok(known) => {
+                    let same = is_the_same(&id, known, &draft, executor.as_deref());
+                    let imported = alternative.filter(|_| same.is_err()).and_then(|id| {
+                        let known = plans.with_plan(&id, Plan::to_draft).ok()?;
+                        is_the_same(&id, known, &draft, executor.as_deref()).ok()
+                    });
+                    return imported.map_or(same, Ok);
+                }
                 Err(WriteError::NotFound(_)) => {}
                 Err(error) => return Err(ServiceError::from(error).into()),
             }

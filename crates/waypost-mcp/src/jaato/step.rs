@@ -13,6 +13,8 @@ use crate::tool_error::ToolError;
 
 /// The lease of a step. If it expires without a report, other agents see the step as open again.
 pub(super) const STEP_LEASE_SECONDS: u32 = 1_800;
+/// The arguments of a call that had no effect, in its reply.
+pub(super) const IGNORED: &str = "ignored_arguments";
 /// The prefix of step ids; a number follows.
 const STEP_PREFIX: &str = "step_";
 
@@ -20,8 +22,10 @@ pub(super) fn set_status(call: &Call) -> Reply {
     let id = arguments::needed(call, "step_id")?;
     let word = arguments::needed(call, "status")?;
     // Models write the `summary` of completePlan here as well.
-    let summary = arguments::text(call, "summary")?;
-    let (result, why) = (arguments::text(call, "result")?.or(summary), arguments::text(call, "error")?);
+    let (summary, result) = (arguments::text(call, "summary")?, arguments::text(call, "result")?);
+    let (is_unused, why) =
+        (summary.is_some() && (result.is_some() || word == "in_progress"), arguments::text(call, "error")?);
+    let result = result.or(summary);
     let report = match word.as_str() {
         "in_progress" => StatusChange::Running,
         "completed" => StatusChange::Done { result: result.clone(), output: None, sure: true },
@@ -48,6 +52,9 @@ pub(super) fn set_status(call: &Call) -> Reply {
         (None, Some(instruction)) => answer.insert("instruction".to_owned(), instruction.into()),
         (None, None) => None,
     };
+    if is_unused {
+        answer.insert(IGNORED.to_owned(), json!(["summary"]));
+    }
     Ok(answer)
 }
 

@@ -75,8 +75,9 @@ fn named(call: &Call, tool: &str, run: fn(&Call) -> Reply) -> Reply {
     let takes = |name: &str| known.iter().any(|known| known == name) || UNLISTED.contains(&(tool, name));
     let ignored: Vec<String> = call.arguments.keys().filter(|name| !takes(name.as_str())).cloned().collect();
     if !ignored.is_empty() {
-        let ignored: Vec<String> = ignored.iter().map(|name| reply_text::cut(name, NAME_BYTES)).collect();
-        answer.insert("ignored_arguments".to_owned(), ignored.into());
+        let ignored = ignored.iter().map(|name| Value::from(reply_text::cut(name, NAME_BYTES)));
+        let known = answer.entry(step::IGNORED).or_insert_with(|| Value::Array(Vec::new()));
+        known.as_array_mut().into_iter().for_each(|known| known.extend(ignored.clone()));
     }
     Ok(answer)
 }

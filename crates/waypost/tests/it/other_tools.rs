@@ -382,6 +382,15 @@ fn a_file_whose_id_another_plan_has_is_imported_once() {
     assert_eq!(again, second);
     assert!(said.contains("has not changed since"), "{said}");
     assert_eq!(import("first.json").0, first);
+    // A run takes the same file for the same plan.
+    configure(&workspace, "[executors.run]\nkind = \"process\"\ncommand = [\"true\"]\n");
+    does(&workspace, &["run", "second.json", "--executor", "run"]);
+    let phase = |plan: &str| {
+        let shown: Value =
+            serde_json::from_str(&does(&workspace, &["show", plan.trim(), "--json"]).0).unwrap();
+        shown["state"]["phase"].as_str().unwrap_or("draft").to_owned()
+    };
+    assert_eq!((phase(&first).as_str(), phase(&second).as_str()), ("draft", "completed"));
 }
 
 #[test]

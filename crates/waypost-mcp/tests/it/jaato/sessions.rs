@@ -109,6 +109,13 @@ fn an_argument_that_a_tool_does_not_have_is_named() {
     let said = json!({ "step_id": "step_1", "status": "completed", "summary": "all green", "mood": 1 });
     let told = main.call("setStepStatus", said).value;
     assert_eq!((&told["result"], &told["ignored_arguments"]), (&json!("all green"), &json!(["mood"])));
+    for said in [
+        json!({ "step_id": "step_2", "status": "in_progress", "summary": "half" }),
+        json!({ "step_id": "step_2", "status": "completed", "summary": "half", "result": "whole" }),
+    ] {
+        let told = main.call("setStepStatus", said).value;
+        assert_eq!(told["ignored_arguments"], json!(["summary"]), "{told}");
+    }
     let events = main.call("getTaskEvents", json!({ "wait_seconds": 3 })).value;
     assert_eq!(events["ignored_arguments"], json!(["wait_seconds"]));
     assert_eq!(main.call("getPlanStatus", json!({})).value.get("ignored_arguments"), None);
