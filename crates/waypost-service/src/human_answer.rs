@@ -79,7 +79,7 @@ const REFUSING: [&str; 16] = [
 ];
 
 /// What an answer to a task for people says.
-enum Said {
+enum AnswerMeaning {
     Yes,
     No {
         reason: String,
@@ -91,19 +91,20 @@ enum Said {
 }
 
 /// Reads an answer: `yes` and `no` may be followed by a sign of punctuation and a reason.
-fn said(answer: &str) -> Said {
+fn meaning_of(answer: &str) -> AnswerMeaning {
     let answer = answer.trim();
     let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’');
     let end = answer.find(|letter| !is_of_word(letter)).unwrap_or(answer.len());
     let (word, rest) = answer.split_at(end);
     let word = word.to_lowercase().replace('’', "'");
     let reason = rest.trim_matches(|letter: char| letter.is_whitespace() || !letter.is_alphanumeric());
-    let is_apart = reason.is_empty() || rest.starts_with([',', '.', ':', ';', '!', '-', '–', '—']);
+    let is_apart =
+        reason.is_empty() || rest.trim_start().starts_with([',', '.', ':', ';', '!', '-', '–', '—']);
     match word.as_str() {
-        "yes" | "y" if is_apart => Said::Yes,
-        "no" | "n" if is_apart => Said::No { reason: reason.to_owned() },
-        word if REFUSING.contains(&word) => Said::Unclear,
-        _ => Said::Text,
+        "yes" | "y" if is_apart => AnswerMeaning::Yes,
+        "no" | "n" if is_apart => AnswerMeaning::No { reason: reason.to_owned() },
+        word if REFUSING.contains(&word) => AnswerMeaning::Unclear,
+        _ => AnswerMeaning::Text,
     }
 }
 
@@ -128,16 +129,16 @@ pub(crate) fn answer_command(
         let problem = Problem::task(task, ProblemKind::Empty { what: "the answer".to_owned() });
         return Err(Refusal::Invalid { problems: vec![problem] });
     }
-    let outcome = match said(answer) {
-        Said::No { reason } if reason.is_empty() => {
+    let outcome = match meaning_of(answer) {
+        AnswerMeaning::No { reason } if reason.is_empty() => {
             Outcome::Failed { error: format!("answered no by {by}"), evidence: None }
         }
-        Said::No { reason } => {
+        AnswerMeaning::No { reason } => {
             Outcome::Failed { error: format!("answered no by {by}: {reason}"), evidence: None }
         }
-        Said::Yes if matches!(answer.trim().to_lowercase().as_str(), "yes" | "y") => done("yes"),
-        Said::Yes | Said::Text => done(answer.trim()),
-        Said::Unclear => {
+        AnswerMeaning::Yes if matches!(answer.trim().to_lowercase().as_str(), "yes" | "y") => done("yes"),
+        AnswerMeaning::Yes | AnswerMeaning::Text => done(answer.trim()),
+        AnswerMeaning::Unclear => {
             let detail = "the answer begins like a no; begin it with `no,` to fail the task, or with `yes,`";
             let problem = Problem::task(task, ProblemKind::Format { detail: detail.to_owned() });
             return Err(Refusal::Invalid { problems: vec![problem] });
@@ -157,11 +158,11 @@ mod tests {
 
     #[test]
     fn a_refusal_in_words_completes_nothing() {
-        let word = |answer: &str| match said(answer) {
-            Said::Yes => "yes".to_owned(),
-            Said::No { reason } => format!("no: {reason}"),
-            Said::Text => "text".to_owned(),
-            Said::Unclear => "unclear".to_owned(),
+        let word = |answer: &str| match meaning_of(answer) {
+            AnswerMeaning::Yes => "yes".to_owned(),
+            AnswerMeaning::No { reason } => format!("no: {reason}"),
+            AnswerMeaning::Text => "text".to_owned(),
+            AnswerMeaning::Unclear => "unclear".to_owned(),
         };
         for (answer, expected) in [
             ("yes", "yes"),
