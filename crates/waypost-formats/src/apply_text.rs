@@ -107,9 +107,13 @@ pub fn update(
 /// with that heading keeps it.
 fn without_title<'a>(text: &'a str, before: &'a Draft) -> &'a str {
     let heading = format!("# {}\n", before.spec.title);
-    let (known, text) = (before.spec.body.as_str(), text);
-    match text.strip_prefix(&heading).filter(|_| before.tasks.is_empty() && !known.starts_with(&heading)) {
+    let known = before.spec.body.as_str();
+    let found =
+        text.strip_prefix(&heading).filter(|_| before.tasks.is_empty() && !known.starts_with(&heading));
+    match found {
         Some(rest) if rest.trim() == known.trim() => known,
+        // Items in a body would be tasks, so a list leaves such a body out.
+        Some(rest) if rest.trim().is_empty() && checklist::looks_like(known, None) => known,
         Some(rest) => rest.trim_start_matches(['\r', '\n']),
         None => text,
     }
