@@ -26,7 +26,7 @@ pub const METRICS_PATH: &str = "/metrics";
 const FRESH: Duration = Duration::from_secs(1);
 /// The media type of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Workers that are counted by state. More of them are not told apart from this many.
+/// Maximum number of workers that are counted by state; further ones are left out.
 const WORKERS_MAX: usize = 10_000;
 /// Ticks per second in `/proc/self/stat`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
