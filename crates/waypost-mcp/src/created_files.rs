@@ -88,10 +88,14 @@ fn line_of(path: &Path) -> io::Result<String> {
     Ok(serde_json::to_string(&path.to_string_lossy())? + "\n")
 }
 
-/// Whether a tool wrote a file for an agent: it is listed, or lies in the scratch folder. `own` is Waypost's own folder in
-/// the workspace.
+/// Whether a tool wrote a file for an agent: it is listed, or lies in the scratch folder, in the workspace whose own folder is
+/// `own` or in one that the file lies in.
 pub fn is_written_by_tool(own: &Path, file: &Path) -> bool {
     let Ok(real) = file.canonicalize() else { return false };
-    let scratch = own.join("files").canonicalize();
-    scratch.is_ok_and(|scratch| real.starts_with(scratch)) || CreatedFiles::of(own).contains(&real)
+    // A command may name a file of another workspace.
+    let around = real.ancestors().skip(1).map(|folder| folder.join(".waypost"));
+    std::iter::once(own.to_owned()).chain(around).any(|own| {
+        let scratch = own.join("files").canonicalize();
+        scratch.is_ok_and(|scratch| real.starts_with(scratch)) || CreatedFiles::of(&own).contains(&real)
+    })
 }

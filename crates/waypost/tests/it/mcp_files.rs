@@ -117,6 +117,16 @@ fn a_file_that_a_tool_wrote_does_not_run_unattended() {
         assert!(err.contains("needs approval before it runs"), "{file}: {err}");
         assert!(!workspace.work().join("ran").exists(), "{file} ran");
     }
+    // Nor from a folder of another workspace.
+    let (other, work) = (workspace.root.join("other"), workspace.work());
+    fs::create_dir(&other).unwrap();
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let config = work.join(".waypost/config.toml");
+    command.arg("run").arg(work.join("nightly-plan.json")).arg("--config").arg(config);
+    let run = command.current_dir(&other).output().unwrap();
+    let (out, err) = text_of(&run);
+    assert!(err.contains("needs approval before it runs"), "{out}{err}");
+    assert!(!other.join("ran").exists() && !work.join("ran").exists());
     // A person's copy is a person's file, and a person at a terminal decides about the other.
     fs::copy(workspace.work().join("nightly-plan.json"), workspace.work().join("mine.json")).unwrap();
     assert!(workspace.at_terminal(&["run", "nightly-plan.json", "--yes"]).status.code() != Some(0));
