@@ -98,6 +98,17 @@ fn what_a_killed_run_has_not_sent_is_sent_by_the_next_one() {
         reply.send(if told.load(Ordering::Acquire) { 200 } else { 503 }, &[], "");
     });
     let workspace = prepare(&server);
+    // The run cannot end by itself: its last task waits for a refused event, then kills it.
+    let line = "[ $WAYPOST_TASK != c ] || [ $WAYPOST_ATTEMPT = 2 ] || \
+        { until [ -e refused ]; do sleep 0.02; done; kill -9 $PPID; }";
+    let line = serde_json::to_string(line).unwrap();
+    configure(
+        &workspace,
+        &format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n"),
+    );
+    let mut plan: Value = serde_json::from_str(PLAN).unwrap();
+    plan["tasks"][2]["retry"] = serde_json::json!({ "attempts": 2, "backoff_seconds": 0 });
+    fs::write(workspace.work().join("p.json"), plan.to_string()).unwrap();
     let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
     command.args(["run", "p.json"]).env("HOOK_SECRET", SECRET);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -106,7 +117,7 @@ fn what_a_killed_run_has_not_sent_is_sent_by_the_next_one() {
         assert!(began.elapsed() < PATIENCE, "the run sends nothing: {:?}", server.lines());
         std::thread::yield_now();
     }
-    child.kill().unwrap();
+    fs::write(workspace.work().join("refused"), "").unwrap();
     assert_eq!(child.wait().unwrap().code(), None, "it was killed while it tried to send");
     let refused_from = said.load(Ordering::Acquire);
     let before = server.requests().len();
