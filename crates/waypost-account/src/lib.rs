@@ -34,6 +34,6 @@ pub use revoked::{REVOKED_MAX, RevokedApprovals};
 pub use seal::SealKey;
 pub use sign::{SignError, sign};
 pub use signature::{ARMOUR_BYTES_MAX, BadSignature, NAMESPACE, Signed, Verified, verify};
-pub use stores::StoreRecords;
+pub use stores::{StoreRecords, place_of};
 pub use terminal::Terminal;
 pub use trust::{SETTINGS_BYTES_MAX, TRUST_RECORDS_MAX, TrustRecord, TrustRecords, TrustState, trust_digest};

@@ -31,8 +31,9 @@ pub struct Message<'a> {
 /// Where an approval counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope<'a> {
-    /// In one store, for a version that was seen. `history` is the chain hash of that version.
-    Store { id: &'a str, version: u64, history: Hash },
+    /// In one store, for a version that was seen. `history` is the chain hash of that version, and `place` names the location
+    /// of a store in files, of which there may be copies.
+    Store { id: &'a str, place: Option<&'a str>, version: u64, history: Hash },
     /// Wherever the plan has this digest.
     Portable,
 }
@@ -88,7 +89,10 @@ impl Message<'_> {
         };
         let hashed = |value: Option<&str>| value.map_or("none".to_owned(), |v| named(&sha256(v.as_bytes())));
         match self.scope {
-            Scope::Store { id, .. } => line("store", id),
+            Scope::Store { id, place, .. } => {
+                line("store", id);
+                place.into_iter().for_each(|place| line("place", place));
+            }
             Scope::Portable => line("store", "any"),
         }
         line("plan", self.plan);
@@ -120,9 +124,12 @@ impl Message<'_> {
             Signer::Principal(name) => line("signer", name),
             Signer::Account(account) => line("account", account),
         }
+        let has_place = matches!(self.scope, Scope::Store { place: Some(_), .. });
         let first = match self.act {
-            Act::Approval { gates: None, .. } => "waypost-approval/1\n",
+            Act::Approval { .. } if has_place => "waypost-approval/3\n",
             Act::Approval { gates: Some(_), .. } => "waypost-approval/2\n",
+            Act::Approval { gates: None, .. } => "waypost-approval/1\n",
+            Act::Gate { .. } if has_place => "waypost-gate/2\n",
             Act::Gate { .. } => "waypost-gate/1\n",
         };
         let text = format!("{first}{text}");

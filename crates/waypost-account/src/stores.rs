@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use waypost_core::canonical::sha256;
+use waypost_text::hex;
 
 use crate::account::{Account, Records};
 use crate::account_files::AccountFileError;
@@ -18,9 +20,6 @@ struct StoreRecord {
     /// The number of the last version that was in the store before the account noted it: others wrote up to there.
     #[serde(default)]
     foreign_through: u64,
-    /// When the account noted it, in seconds by the store's clock. Approvals that are older were given for another place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    noted_at: Option<i64>,
     /// What later versions write.
     #[serde(flatten)]
     unknown: Map<String, Value>,
@@ -48,11 +47,6 @@ impl<'a> StoreRecords<'a> {
         Ok(record.is_some_and(|record| record.id == id && sequence > record.foreign_through))
     }
 
-    /// Returns when the account noted this store at this path, in seconds; `None` if it did so before that was kept.
-    pub fn noted_at(&self, store: &Path) -> Result<Option<i64>, AccountFileError> {
-        Ok(self.record(store)?.and_then(|record| record.noted_at))
-    }
-
     fn record(&self, store: &Path) -> Result<Option<StoreRecord>, AccountFileError> {
         let path = canonical(store)?;
         let Some(file) = self.account.record_file(Records::Stores, &path) else { return Ok(None) };
@@ -63,17 +57,16 @@ impl<'a> StoreRecords<'a> {
         Ok((record.path == path.to_string_lossy()).then_some(record))
     }
 
-    /// Notes the id of the store at this path, in place of an earlier one. `latest` is the number of its last version, and
-    /// `now` the time in seconds by its clock.
-    pub fn note(&self, store: &Path, id: &str, latest: u64, now: i64) -> Result<(), AccountFileError> {
+    /// Notes the id of the store at this path, in place of an earlier one. `latest` is the number of its last version.
+    pub fn note(&self, store: &Path, id: &str, latest: u64) -> Result<(), AccountFileError> {
         if self.noted(store)?.as_deref() == Some(id) {
             return Ok(());
         }
         let path = canonical(store)?;
         let Some(file) = self.account.record_file(Records::Stores, &path) else { return Ok(()) };
         let path = path.to_string_lossy().into_owned();
-        let (id, noted_at) = (id.to_owned(), Some(now));
-        let record = StoreRecord { path, id, foreign_through: latest, noted_at, unknown: Map::new() };
+        let id = id.to_owned();
+        let record = StoreRecord { path, id, foreign_through: latest, unknown: Map::new() };
         let text = serde_json::to_string_pretty(&record)
             .map_err(|error| AccountFileError::Malformed { file: file.clone(), what: error.to_string() })?;
         self.account.write(&file, format!("{text}\n").as_bytes())
@@ -86,6 +79,11 @@ impl StoreRecords<'_> {
         let Some(file) = self.account.record_file(Records::Stores, &canonical(store)?) else { return Ok(()) };
         fs::remove_file(&file).map_err(|error| AccountFileError::Io { file, error })
     }
+}
+
+/// Names the place of a store in files: approvals given there do not count in a copy.
+pub fn place_of(store: &Path) -> Result<String, AccountFileError> {
+    Ok(hex(&sha256(canonical(store)?.as_os_str().as_encoded_bytes())))
 }
 
 fn canonical(store: &Path) -> Result<PathBuf, AccountFileError> {

@@ -334,6 +334,7 @@ impl From<ServiceError> for Failure {
             | ServiceError::NotAttested(_)
             | ServiceError::SeenMissing { .. }
             | ServiceError::QuestionNotNamed { .. }
+            | ServiceError::AnswerUnclear { .. }
             | ServiceError::UnresolvedExecutor { .. } => Self::failed(error.to_string(), hint),
         };
         Self { code, facts: Box::new(error.facts()), ..failure }

@@ -155,6 +155,7 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Http {
     /// The URL that the job is sent to.
+    #[serde(serialize_with = "url_without_credentials")]
     pub url: String,
     pub method: Method,
     #[serde(serialize_with = "without_credentials")]
@@ -173,11 +174,23 @@ pub struct Http {
     pub timeout_seconds: Option<u32>,
 }
 
-/// What the names of headers contain whose values are credentials.
-const CREDENTIALS: [&str; 8] =
-    ["auth", "cookie", "credential", "key", "password", "secret", "session", "token"];
+/// What the names of URL parameters contain whose values are credentials. Others say what a request does.
+const CREDENTIALS: [&str; 11] =
+    ["auth", "cookie", "credential", "jwt", "key", "pass", "secret", "session", "sig", "token", "pwd"];
 
-/// Shows the literal value of a header that is a credential by its hash: the definition binds it, and approvers, agents and
+/// Shows the credentials among the parameters of a URL by their hash, as those in headers are.
+fn url_without_credentials<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some((address, query)) = url.split_once('?') else { return serializer.serialize_str(url) };
+    let shown = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if CREDENTIALS.iter().any(|word| name.to_ascii_lowercase().contains(word)) => {
+            format!("{name}=sha256:{}", hex(&sha256(value.as_bytes())))
+        }
+        Some(_) | None => pair.to_owned(),
+    });
+    serializer.serialize_str(&format!("{address}?{}", shown.collect::<Vec<_>>().join("&")))
+}
+
+/// Shows the literal value of a header, which may be a credential, by its hash: the definition binds it, and approvers, agents and
 /// other workers do not read it.
 fn without_credentials<S: Serializer>(
     headers: &[(String, Header)],
@@ -190,10 +203,9 @@ fn without_credentials<S: Serializer>(
         Header(&'a Header),
     }
     let shown = headers.iter().map(|(name, header)| {
-        let is_credential = CREDENTIALS.iter().any(|word| name.to_ascii_lowercase().contains(word));
         let value = match header {
-            Header::Text(text) if is_credential => Shown::Hidden { sha256: hex(&sha256(text.as_bytes())) },
-            Header::Text(_) | Header::Secret(_) => Shown::Header(header),
+            Header::Text(text) => Shown::Hidden { sha256: hex(&sha256(text.as_bytes())) },
+            Header::Secret(_) => Shown::Header(header),
         };
         (name, value)
     });

@@ -140,6 +140,9 @@ pub struct ApprovedWork {
     /// The open tasks for people in other plans that stood before the work, as the person saw them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateAhead>,
+    /// The sequence number of the store's latest version when the person saw the other plans that the work waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<u64>,
 }
 
 /// A task for people in another plan that stands before work of this one.
@@ -151,6 +154,15 @@ pub struct GateAhead {
     pub task: TaskId,
     /// The tasks of this plan that wait for it.
     pub before: Vec<TaskId>,
+}
+
+/// A person's no to the work of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+pub struct Rejection {
+    /// The person.
+    pub by: Actor,
+    /// The digest of the work that was rejected, as hex digits.
+    pub work: String,
 }
 
 /// Why a person's record lets machines run a plan.
@@ -186,6 +198,9 @@ pub struct Attestation {
     pub account: String,
     /// When it was given, to the second. The time of the version is set later, when it is committed.
     pub approved_at: Timestamp,
+    /// The place of a store in files, as a hash: an approval does not count in a copy of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// 32 random hex digits, so that no two approvals are alike.
     pub nonce: String,
     /// The chain hash of the version that was seen; empty if that version has none.
@@ -284,6 +299,9 @@ pub struct PlanState {
     /// The workers that refuse to start its tasks, at most [`crate::limits::START_REFUSALS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start_refusals: Vec<StartRefusal>,
+    /// What persons rejected, at most [`crate::limits::REJECTIONS_MAX`]: an edit that is taken back brings a rejected plan back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<Rejection>,
     /// The actor that created the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Actor>,

@@ -35,7 +35,7 @@ pub use command::{Command, Outcome, PlanChanges, Position, TaskChanges};
 pub use diff::{DiffStat, Difference, differences, differences_in_full, reopened_tasks};
 pub use draft::{
     Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, DEFAULT_QUEUE, Draft, FORMAT,
-    GateAhead, Phase, PlanSpec, PlanState, StartRefusal, StartRefusalReason,
+    GateAhead, Phase, PlanSpec, PlanState, Rejection, StartRefusal, StartRefusalReason,
 };
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};

@@ -36,6 +36,8 @@ pub const QUESTION_STATE_BYTES_MAX: usize = 64 * 1024;
 pub const ANSWERS_MAX: usize = 100;
 /// Maximum workers whose refusal to start a plan is stored; the oldest are dropped.
 pub const START_REFUSALS_MAX: usize = 20;
+/// Maximum number of rejections that a plan remembers; the oldest are forgotten.
+pub const REJECTIONS_MAX: usize = 50;
 /// Maximum differences in such a refusal; further ones are dropped.
 pub const REFUSAL_DIFFERENCES_MAX: usize = 20;
 /// Maximum bytes of a check's output stored as evidence.

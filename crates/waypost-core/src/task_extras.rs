@@ -192,6 +192,9 @@ pub struct GateRecord {
     /// The account that vouches for it, as `uid@host`; empty without a seal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub account: String,
+    /// The place of a store in files, as a hash: the record does not count in a copy of the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// 32 random hexadecimal digits, so that no two records are alike; empty without a seal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nonce: String,

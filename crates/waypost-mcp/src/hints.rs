@@ -86,6 +86,7 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
         | ServiceError::SeenMissing { .. }
         | ServiceError::QuestionChanged { .. }
         | ServiceError::QuestionNotNamed { .. }
+        | ServiceError::AnswerUnclear { .. }
         | ServiceError::UnresolvedExecutor { .. } => return ask_person(error.hint()),
         ServiceError::Configuration { hint, .. } => hint,
         ServiceError::Store(error) => about_store(error),

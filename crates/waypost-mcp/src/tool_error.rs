@@ -199,6 +199,7 @@ impl From<ServiceError> for ToolError {
             | ServiceError::SeenMissing { .. }
             | ServiceError::QuestionChanged { .. }
             | ServiceError::QuestionNotNamed { .. }
+            | ServiceError::AnswerUnclear { .. }
             | ServiceError::UnresolvedExecutor { .. }
             | ServiceError::Configuration { .. }
             | ServiceError::Store(_) => {

@@ -12,6 +12,7 @@ use waypost_store::{Query, Sort, WORKERS_PAGE_MAX, WorkerFilter};
 use waypost_text::from_hex;
 
 use crate::active_workers::takes_tasks_of;
+use crate::ahead::Ahead;
 use crate::approval_bundle::holds_nothing;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence, ProvedAct};
@@ -84,10 +85,8 @@ impl Service {
             Some(Preview { resolved_by: worker.clone(), disagreeing, ..plan_preview(definitions, plan) })
         })?;
         let mut preview = preview.ok_or_else(|| ServiceError::no_such_plan(plan))?;
-        let gates = self.gates_of_other_plans(plan)?;
-        if !gates.is_empty() {
-            preview.about.push(("waits for people in other plans", gates.join("; ")));
-        }
+        let ahead = self.ahead(plan)?;
+        preview.about.extend(ahead.texts());
         if let Some(last) = self.last_approval(plan)? {
             let is_other = last.work.as_ref().is_none_or(|work| work.digest != preview.digest);
             if is_other {
@@ -107,6 +106,7 @@ impl Service {
                 preview.changes.get_or_insert((last.version, Vec::new()));
             }
         }
+        preview.digest = ahead.seen_digest(&preview.digest);
         self.shown().add(&preview);
         Ok(preview)
     }
@@ -274,9 +274,11 @@ impl Service {
         let authenticator = self.authenticator()?.clone();
         let (history, now) =
             self.plans().store().query(|read| Ok((read.plan_state(plan)?.hash(), read.now())))?;
-        let mut work = self.read(plan, |plan| seen_work(plan, &seen, &sources, &presence))??;
+        let ahead = self.ahead(plan)?;
+        let mut work = self.read(plan, |plan| seen_work(plan, &seen, &ahead, &sources, &presence))??;
         if !signing.is_some_and(|signing| signing.portable) {
-            work.gates = self.gates_ahead(plan)?;
+            work.as_of = Some(ahead.as_of);
+            work.gates = ahead.gates;
         }
         if signing.is_some_and(|signing| signing.portable) {
             self.read(plan, |plan| holds_nothing(plan, hold))??;
@@ -306,7 +308,7 @@ impl Service {
             let facts = authenticator.facts(&settings, plan, now);
             let is_good = known.is_some()
                 && plan.state().phase != Phase::AwaitingApproval
-                && may_start_with(&settings, &seen.digest, plan, &facts).is_ok();
+                && may_start_with(&settings, &work.digest, plan, &facts).is_ok();
             let (version, note) = (seen.version, note.clone());
             let approve = || Command::Approve { version, note, work: Some(Box::new(work.clone())) };
             let mut commands: Vec<Command> = hold.iter().map(held_at_approval).collect();
@@ -350,11 +352,13 @@ fn is_as_seen(plan: &Plan, seen: &Seen) -> Result<(), ServiceError> {
 fn seen_work(
     plan: &Plan,
     seen: &Seen,
+    ahead: &Ahead,
     sources: &[Source],
     presence: &Presence,
 ) -> Result<ApprovedWork, ServiceError> {
     is_as_seen(plan, seen)?;
-    let as_seen = |(_, definitions): &&Source| preview_digest(definitions, plan).0 == seen.digest;
+    let as_seen =
+        |(_, definitions): &&Source| ahead.seen_digest(&preview_digest(definitions, plan).0) == seen.digest;
     let Some((_, definitions)) = sources.iter().find(as_seen) else {
         let (id, version) = (plan.id().clone(), seen.version);
         let changes = Vec::new();
@@ -373,6 +377,7 @@ fn seen_work(
         kind: ApprovalKind::Explicit,
         attestation: None,
         gates: Vec::new(),
+        as_of: None,
     })
 }
 

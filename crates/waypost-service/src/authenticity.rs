@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use waypost_account::{
     Account, AccountFileError, Act, AllowedSigners, BadSignature, FileStamp, Message, MessageTooLong,
     RevokedApprovals, RevokedKeys, Scope, SealKey, SignError, Signed, Signer, SignerFileError, StoreRecords,
-    Verified, sign,
+    Verified, place_of, sign,
 };
 use waypost_config::{ApprovalSettings, SealRule};
 use waypost_core::canonical::{CanonicalHasher, Hash};
@@ -35,7 +35,6 @@ pub struct Authenticator {
     /// The number of the last version in the store when its id was read.
     latest: u64,
     /// When it was opened, by its clock.
-    opened_at: Timestamp,
     /// The fingerprint of a key that does not count.
     without: Option<String>,
     known: Arc<Mutex<KnownSignatures>>,
@@ -71,7 +70,7 @@ pub enum NotAuthentic {
     Unattested,
     /// It has no seal of this account.
     NotSealedHere,
-    /// It is older than the account's use of the store at this location.
+    /// It was given for another place, from which the store was copied or moved.
     OfOtherPlace,
     /// Its signature does not count, for this reason.
     Signature(String),
@@ -88,7 +87,9 @@ impl std::fmt::Display for NotAuthentic {
         match self {
             Self::Unattested => f.write_str("an earlier version of Waypost recorded it"),
             Self::NotSealedHere => f.write_str("it was not given on this account"),
-            Self::OfOtherPlace => f.write_str("it was given where this store was before"),
+            Self::OfOtherPlace => {
+                f.write_str("it was given for another folder, from which this store was copied or moved")
+            }
             Self::Revoked => f.write_str("it was revoked"),
             Self::Signature(why) => f.write_str(why),
             Self::StoreChanged(location) => {
@@ -248,8 +249,7 @@ impl Authenticator {
 
     fn at(account: Account, location: Location) -> Self {
         let (account, known) = (Arc::new(account), Arc::default());
-        let opened_at = Timestamp::from_micros(0);
-        Self { account, location, store: String::new(), latest: 0, opened_at, without: None, known }
+        Self { account, location, store: String::new(), latest: 0, without: None, known }
     }
 
     /// Returns the authenticator as it will be when the key with this fingerprint is no longer allowed.
@@ -260,15 +260,14 @@ impl Authenticator {
 
     /// Returns the authenticator with the id of the opened store.
     pub fn in_store(&self, store: &dyn Store) -> Result<Self, StoreError> {
-        let (state, opened_at) = store.query(|read| Ok((read.store_state()?, read.now())))?;
-        Ok(Self { store: state.id, latest: state.latest, opened_at, ..self.clone() })
+        let state = store.query(|read| read.store_state())?;
+        Ok(Self { store: state.id, latest: state.latest, ..self.clone() })
     }
 
     /// Records the opened store as the one of its location: a person created or trusted it.
     pub fn note_store(&self) -> Result<(), AttestError> {
         if let Location::Files(path) = &self.location {
-            let now = self.opened_at.as_micros().div_euclid(1_000_000);
-            StoreRecords::of(&self.account).note(path, &self.store, self.latest, now)?;
+            StoreRecords::of(&self.account).note(path, &self.store, self.latest)?;
         }
         Ok(())
     }
@@ -317,22 +316,27 @@ impl Authenticator {
         }
     }
 
-    /// Refuses what was approved before the account used this store at this location: it was approved for another place, from
-    /// which the store was copied or moved. A key that several accounts share counts wherever it is configured.
+    /// Returns the name of the place of a store in files. A key that several accounts share counts wherever it is configured.
+    fn place(&self, settings: &ApprovalSettings) -> Result<Option<String>, AccountFileError> {
+        match &self.location {
+            Location::Files(path) if settings.seal_key.is_none() => Ok(Some(place_of(path)?)),
+            Location::Files(_) | Location::Unknown | Location::Server => Ok(None),
+        }
+    }
+
+    /// Refuses what was approved for another place, from which the store was copied or moved.
     fn is_of_this_place(
         &self,
         settings: &ApprovalSettings,
-        approved_at: Timestamp,
+        place: Option<&String>,
     ) -> Result<(), NotAuthentic> {
-        let Location::Files(path) = &self.location else { return Ok(()) };
-        if settings.seal_key.is_some() {
+        let Some(here) = self.place(settings).map_err(|_| NotAuthentic::NotSealedHere)? else {
             return Ok(());
-        }
-        let noted_at =
-            StoreRecords::of(&self.account).noted_at(path).map_err(|_| NotAuthentic::NotSealedHere)?;
-        match noted_at.is_some_and(|noted_at| approved_at.as_micros().div_euclid(1_000_000) < noted_at) {
-            true => Err(NotAuthentic::OfOtherPlace),
-            false => Ok(()),
+        };
+        match place {
+            Some(place) if *place == here => Ok(()),
+            Some(_) => Err(NotAuthentic::OfOtherPlace),
+            None => Err(NotAuthentic::Unattested),
         }
     }
 
@@ -368,6 +372,7 @@ impl Authenticator {
         }
         let attestation = work.attestation.insert(Attestation {
             account: self.account.at_host(),
+            place: self.place(settings)?,
             approved_at: Message::to_the_second(now),
             nonce: hex(&Message::random_nonce().map_err(AttestError::Random)?),
             history: history.map(|hash| hex(&hash)).unwrap_or_default(),
@@ -466,7 +471,7 @@ impl Authenticator {
             return Ok(work.proof.min(Proof::Presence));
         }
         self.is_used_store(settings)?;
-        self.is_of_this_place(settings, attestation.approved_at)?;
+        self.is_of_this_place(settings, attestation.place.as_ref())?;
         let sealed = self.sealed_text(Approved::of(plan, approval), work, attestation);
         let seal = attestation.seal.as_deref().unwrap_or_default();
         match (sealed, self.seal_key(settings)) {
@@ -490,7 +495,7 @@ impl Authenticator {
             return Err(NotAuthentic::StoreChanged(location));
         }
         if let Some(attestation) = work.attestation.as_ref().filter(|_| !signature.portable) {
-            self.is_of_this_place(settings, attestation.approved_at)?;
+            self.is_of_this_place(settings, attestation.place.as_ref())?;
         }
         let message = self.message(approved, work);
         self.verify_armoured(settings, message, (&signature.armored, &signature.principal), now)
@@ -570,7 +575,7 @@ impl Authenticator {
         let signature = attestation.signature.as_ref();
         let scope = match signature.is_some_and(|signature| signature.portable) {
             true => Scope::Portable,
-            false => Scope::Store { id: &self.store, version, history },
+            false => Scope::Store { id: &self.store, place: attestation.place.as_deref(), version, history },
         };
         let gates = gates_text(&work.gates);
         let message = Message {
@@ -628,16 +633,17 @@ impl Authenticator {
             return Err(AttestError::StoreChanged(location));
         }
         let nonce = hex(&Message::random_nonce().map_err(AttestError::Random)?);
+        let place = self.place(settings)?;
         let (now, at) = (gate.at, Message::to_the_second(gate.at));
         let Some(Signing { key, principal, portable: _, variable }) = signing else {
-            let gate = GateRecord { account: self.account.at_host(), at, nonce, ..gate };
+            let gate = GateRecord { account: self.account.at_host(), place, at, nonce, ..gate };
             let text = self.sealed_gate(about, &gate).ok_or(AttestError::Malformed)??;
             let seal = self.seal_key(settings)?.seal(&text);
             return Ok(GateRecord { seal: Some(seal), ..gate });
         };
         let signers = self.signers(settings)?;
         let (account, signature) = ((*principal).to_owned(), Some(String::new()));
-        let gate = GateRecord { account, at, nonce, signature, ..gate };
+        let gate = GateRecord { account, place, at, nonce, signature, ..gate };
         let message = self.gate_message(about, &gate).ok_or(AttestError::Malformed)??;
         let (signers, revoked) = &*signers;
         let (armored, verified) = sign(&message, key, variable, principal, (signers, revoked), now)?;
@@ -663,7 +669,7 @@ impl Authenticator {
             Ok(Some(location)) => return Err(NotAuthentic::StoreChanged(location)),
             Err(_) => return Err(NotAuthentic::NotSealedHere),
         }
-        self.is_of_this_place(settings, gate.at)?;
+        self.is_of_this_place(settings, gate.place.as_ref())?;
         if let Some(signature) = &gate.signature {
             let message = self.gate_message(about, gate);
             return self.verify_armoured(settings, message, (signature, &gate.account), now);
@@ -697,7 +703,12 @@ impl Authenticator {
             None => Hash::default(),
         };
         let message = Message {
-            scope: Scope::Store { id: &self.store, version: gate.version, history: Hash::default() },
+            scope: Scope::Store {
+                id: &self.store,
+                place: gate.place.as_deref(),
+                version: gate.version,
+                history: Hash::default(),
+            },
             plan: plan.as_str(),
             digest,
             act: Act::Gate {

@@ -134,13 +134,13 @@ impl Caller {
         }
     }
 
-    /// What a person rejected, and nobody has changed since, only a person who is present approves: a signature shows a key, and
+    /// What a person rejected, unless it has changed since, only a person who is present approves: a signature shows a key, and
     /// may be older than the rejection.
     pub(crate) fn may_approve_rejected(&self, plan: &Plan) -> Result<(), ServiceError> {
         let state = plan.state();
         let is_rejected =
             !state.phase.is_finished() && state.phase != Phase::Paused && state.stopped_by.is_some();
-        if is_rejected {
+        if is_rejected || plan.rejected_by().is_some() {
             self.proved(&ProvedAct::approval_of_rejected(plan.id()))?;
         }
         Ok(())

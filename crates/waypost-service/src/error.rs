@@ -138,6 +138,14 @@ pub enum ServiceError {
         /// The id of the task.
         task: TaskId,
     },
+    /// An answer to a task for people is neither a yes nor a no.
+    #[error("the answer to {task} says neither yes nor no")]
+    AnswerUnclear {
+        /// The id of the plan.
+        plan: PlanId,
+        /// The id of the task.
+        task: TaskId,
+    },
     /// The plan has not been approved, so that nothing in it starts.
     #[error("{refusal}")]
     NotApproved {
@@ -358,7 +366,7 @@ impl ServiceError {
             Self::QuestionChanged { task, text, choices, digest, .. } => {
                 json!({ "task": task, "question": text, "choices": choices, "digest": digest })
             }
-            Self::QuestionNotNamed { task, .. } => json!({ "task": task }),
+            Self::QuestionNotNamed { task, .. } | Self::AnswerUnclear { task, .. } => json!({ "task": task }),
             Self::UnresolvedExecutor { names, .. } => json!({ "names": names }),
             Self::NeedsStrongerProof { needed, .. } => json!({ "needed": needed }),
             Self::NeedsTerminal { what, .. } => json!({ "what": what }),
@@ -427,6 +435,10 @@ impl ServiceError {
             }
             Self::QuestionChanged { plan, task, .. } | Self::QuestionNotNamed { plan, task } => {
                 Hint::ReadQuestion(PersonAct::on_task(PersonVerb::Answer, plan, task))
+            }
+            Self::AnswerUnclear { .. } => {
+                let hint = "say `yes`, or `yes, TEXT` to complete it with TEXT as the result; `no` or `no, REASON` fails it";
+                Hint::Text(hint.to_owned())
             }
             Self::UnresolvedExecutor { .. } => {
                 Hint::Text("define them, or start a worker that does, and look again".to_owned())

@@ -849,6 +849,7 @@ fn gate_record(
         via: presence.via.clone(),
         // Filled in where records are sealed.
         account: String::new(),
+        place: None,
         nonce: String::new(),
         seal: None,
         signature: None,

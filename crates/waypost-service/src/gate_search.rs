@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use waypost_core::{
-    Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateAhead, GateOutcome, GateRecord, Plan,
-    PlanId, Status, Task, TaskId,
+    Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
+    Status, Task, TaskId,
 };
 use waypost_store::{ArchiveFilter, Query, StoreError};
 
@@ -153,15 +153,12 @@ impl Service {
         task: &TaskId,
         done_in: &PlanId,
     ) -> Result<bool, ServiceError> {
-        let Some(approval) = &plan.state().approval else { return Ok(true) };
-        let Some(sequence) = self.approved_at(plan.id(), approval.version)? else { return Ok(true) };
-        let config = self.config()?;
+        let Some(sequence) = self.seen_as_of(plan)? else { return Ok(true) };
         let (mut had_check, mut had_work) = (false, false);
         for source in sources {
-            let Some(then) = self.plan_then(source, sequence)? else { continue };
-            let Some(found) = then.task(task.as_str()) else { continue };
-            had_check |= found.spec.check.is_some();
-            had_work |= found.spec.work.as_deref().is_some_and(|work| !is_human(&config, work));
+            let Some(agreed) = self.agreed_task(source, task, sequence)? else { continue };
+            had_check |= agreed.has_check;
+            had_work |= agreed.has_work;
         }
         if !had_check && !had_work {
             return Ok(true);
@@ -186,11 +183,18 @@ impl Service {
         sources: &[PlanId],
         task: &TaskId,
     ) -> Result<Option<BTreeSet<(PlanId, TaskId)>>, ServiceError> {
-        let Some(approval) = &plan.state().approval else { return Ok(Some(BTreeSet::new())) };
-        let Some(sequence) = self.approved_at(plan.id(), approval.version)? else {
-            return Ok(Some(BTreeSet::new()));
-        };
+        let Some(sequence) = self.seen_as_of(plan)? else { return Ok(Some(BTreeSet::new())) };
         self.gates_then(sources.iter().map(|source| (source.clone(), task.clone())).collect(), sequence)
+    }
+
+    /// Returns the sequence number of the latest version of any plan when a person saw what they approved; `None` without an
+    /// approval, or if it can no longer be read.
+    fn seen_as_of(&self, plan: &Plan) -> Result<Option<u64>, ServiceError> {
+        let Some(approval) = &plan.state().approval else { return Ok(None) };
+        match approval.work.as_ref().and_then(|work| work.as_of) {
+            None => self.approved_at(plan.id(), approval.version),
+            as_of => Ok(as_of),
+        }
     }
 
     /// Returns the sequence number of the approval of a version; `None` if it can no longer be read.
@@ -272,7 +276,7 @@ impl Service {
     }
 
     /// Returns a plan as it was when this sequence number was the latest; `None` if it did not exist or can no longer be read.
-    fn plan_then(&self, plan: &PlanId, sequence: u64) -> Result<Option<Plan>, ServiceError> {
+    pub(crate) fn plan_then(&self, plan: &PlanId, sequence: u64) -> Result<Option<Plan>, ServiceError> {
         let latest = match self.read(plan, Plan::version) {
             Err(ServiceError::NoSuchPlan(_)) => return Ok(None),
             latest => latest?,
@@ -378,46 +382,16 @@ impl Service {
         Ok(known)
     }
 
-    /// Returns the open tasks for people of other plans behind which tasks of a plan wait, as an approver reads them.
-    pub(crate) fn gates_of_other_plans(&self, plan: &PlanId) -> Result<Vec<String>, ServiceError> {
-        let line = |GateAhead { plan, task, before }: GateAhead| {
-            let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
-            format!("{plan}/{task} (before {})", before.join(", "))
-        };
-        Ok(self.gates_ahead(plan)?.into_iter().map(line).collect())
-    }
-
-    /// Returns the open tasks for people of other plans behind which tasks of a plan wait.
-    pub(crate) fn gates_ahead(&self, plan: &PlanId) -> Result<Vec<GateAhead>, ServiceError> {
-        let mut waits: BTreeMap<ExternalTaskRef, Vec<TaskId>> = BTreeMap::new();
-        self.view(plan, |plan, _| {
-            for (Task { spec, .. }, _) in plan.tasks() {
-                for on in spec.depends_on.iter().filter_map(Dependency::external) {
-                    waits.entry(on.clone()).or_default().push(spec.id.clone());
-                }
-            }
-        })?;
-        let mut gates: BTreeMap<(PlanId, TaskId), BTreeSet<TaskId>> = BTreeMap::new();
-        for (on, waiting) in waits {
-            for gate in self.open_gates(&on)? {
-                gates.entry(gate).or_default().extend(waiting.iter().cloned());
-            }
-        }
-        let ahead = |((plan, task), before): ((PlanId, TaskId), BTreeSet<TaskId>)| GateAhead {
-            plan,
-            task,
-            before: before.into_iter().collect(),
-        };
-        Ok(gates.into_iter().map(ahead).collect())
-    }
-
     /// Returns an open gate that a task of another plan is, or waits for, there or further on.
     fn open_gate(&self, on: &ExternalTaskRef) -> Result<Option<(PlanId, TaskId)>, ServiceError> {
         Ok(self.open_gates(on)?.pop_first())
     }
 
     /// Returns the open gates that a task of another plan is, or waits for, there or further on.
-    fn open_gates(&self, on: &ExternalTaskRef) -> Result<BTreeSet<(PlanId, TaskId)>, ServiceError> {
+    pub(crate) fn open_gates(
+        &self,
+        on: &ExternalTaskRef,
+    ) -> Result<BTreeSet<(PlanId, TaskId)>, ServiceError> {
         let (config, mut gates) = (self.config()?, BTreeSet::new());
         let mut seen: HashSet<ExternalTaskRef> = HashSet::new();
         let mut stack = vec![on.clone()];
@@ -451,7 +425,7 @@ impl Service {
     }
 
     /// Returns the plans in which a task may be that another plan waits for.
-    fn plans_named(&self, on: &ExternalTaskRef) -> Result<Vec<PlanId>, ServiceError> {
+    pub(crate) fn plans_named(&self, on: &ExternalTaskRef) -> Result<Vec<PlanId>, ServiceError> {
         match (&on.plan, &on.agent) {
             (Some(plan), _) => Ok(vec![plan.clone()]),
             (None, Some(agent)) => self.plans_of_agent(agent),

@@ -72,62 +72,54 @@ pub(crate) fn names_question(
     }
 }
 
-/// First words of answers that refuse. Who begins with one has to say whether it is a no.
-const REFUSING: [&str; 16] = [
-    "abort", "cancel", "cannot", "can't", "deny", "denied", "don't", "never", "no", "nope", "not", "refuse",
-    "refused", "reject", "rejected", "stop",
-];
-
 /// What an answer to a task for people says.
 enum AnswerMeaning {
-    Yes,
+    Yes {
+        text: String,
+    },
     No {
         reason: String,
     },
-    /// Neither; the answer is the result.
-    Text,
-    /// It may be a no.
+    /// It may be a no, in any language. What waits behind the task starts only after a yes.
     Unclear,
 }
 
-/// Reads an answer: `yes` and `no` may be followed by a sign of punctuation and a reason.
+/// Reads an answer: `yes` and `no` may be followed by a sign of punctuation and a text.
 fn meaning_of(answer: &str) -> AnswerMeaning {
     let answer = answer.trim();
-    let is_of_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '\'' | '’');
-    let end = answer.find(|letter| !is_of_word(letter)).unwrap_or(answer.len());
+    let end = answer.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(answer.len());
     let (word, rest) = answer.split_at(end);
-    let word = word.to_lowercase().replace('’', "'");
-    let reason = rest.trim_matches(|letter: char| letter.is_whitespace() || !letter.is_alphanumeric());
-    let is_apart =
-        reason.is_empty() || rest.trim_start().starts_with([',', '.', ':', ';', '!', '-', '–', '—']);
-    match word.as_str() {
-        "yes" | "y" if is_apart => AnswerMeaning::Yes,
-        "no" | "n" if is_apart => AnswerMeaning::No { reason: reason.to_owned() },
-        word if REFUSING.contains(&word) => AnswerMeaning::Unclear,
-        _ => AnswerMeaning::Text,
+    let rest = rest.trim();
+    let text = rest.trim_start_matches([',', '.', ':', ';', '!', '-', '–', '—']).trim_start().to_owned();
+    let is_apart = text.is_empty() || text.len() < rest.len();
+    match word.to_lowercase().as_str() {
+        "yes" | "y" if is_apart => AnswerMeaning::Yes { text },
+        "no" | "n" if is_apart => AnswerMeaning::No { reason: text },
+        _ => AnswerMeaning::Unclear,
     }
 }
 
 /// Returns the command for an answer to a task. A task with an open question gets it as its answer. A task that a
-/// person does fails with `no`, and is done with any other answer that does not begin like one.
+/// person does is done with `yes`, and fails with `no`; nothing else ends it.
 pub(crate) fn answer_command(
     config: &Config,
     plan: &Plan,
     task: &TaskId,
     answer: &str,
     by: &Actor,
-) -> Result<Command, Refusal> {
+) -> Result<Command, ServiceError> {
     let known = plan.task(task.as_str());
     let asks = known.is_some_and(|task| task.state.question().is_some());
     if asks || !known.is_some_and(|task| is_for_people(config, task)) {
         return Ok(Command::AnswerQuestion { task: task.clone(), answer: answer.to_owned() });
     }
     if by.kind != ActorKind::Person {
-        return Err(Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.clone() });
+        let refusal = Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.clone() };
+        return Err(refusal.into());
     }
     if answer.trim().is_empty() {
         let problem = Problem::task(task, ProblemKind::Empty { what: "the answer".to_owned() });
-        return Err(Refusal::Invalid { problems: vec![problem] });
+        return Err(Refusal::Invalid { problems: vec![problem] }.into());
     }
     let outcome = match meaning_of(answer) {
         AnswerMeaning::No { reason } if reason.is_empty() => {
@@ -136,12 +128,10 @@ pub(crate) fn answer_command(
         AnswerMeaning::No { reason } => {
             Outcome::Failed { error: format!("answered no by {by}: {reason}"), evidence: None }
         }
-        AnswerMeaning::Yes if matches!(answer.trim().to_lowercase().as_str(), "yes" | "y") => done("yes"),
-        AnswerMeaning::Yes | AnswerMeaning::Text => done(answer.trim()),
+        AnswerMeaning::Yes { text } if text.is_empty() => done("yes"),
+        AnswerMeaning::Yes { text } => done(&text),
         AnswerMeaning::Unclear => {
-            let detail = "the answer begins like a no; begin it with `no,` to fail the task, or with `yes,`";
-            let problem = Problem::task(task, ProblemKind::Format { detail: detail.to_owned() });
-            return Err(Refusal::Invalid { problems: vec![problem] });
+            return Err(ServiceError::AnswerUnclear { plan: plan.id().clone(), task: task.clone() });
         }
     };
     Ok(Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None })
@@ -159,27 +149,30 @@ mod tests {
     #[test]
     fn a_refusal_in_words_completes_nothing() {
         let word = |answer: &str| match meaning_of(answer) {
-            AnswerMeaning::Yes => "yes".to_owned(),
+            AnswerMeaning::Yes { text } => format!("yes: {text}"),
             AnswerMeaning::No { reason } => format!("no: {reason}"),
-            AnswerMeaning::Text => "text".to_owned(),
             AnswerMeaning::Unclear => "unclear".to_owned(),
         };
         for (answer, expected) in [
-            ("yes", "yes"),
-            ("Y!", "yes"),
-            ("yes, on Monday", "yes"),
+            ("yes", "yes: "),
+            ("Y!", "yes: "),
+            ("yes, on Monday", "yes: on Monday"),
+            ("yes: -1", "yes: -1"),
             ("no", "no: "),
             (" No. ", "no: "),
             ("no, not on Friday", "no: not on Friday"),
             ("no – wait", "no: wait"),
             ("no issues found", "unclear"),
+            ("yes and no", "unclear"),
             ("nope", "unclear"),
-            ("Don’t", "unclear"),
-            ("never!", "unclear"),
-            ("yes and no", "text"),
-            ("use the second candidate", "text"),
-            ("notes are in the wiki", "text"),
-            ("", "text"),
+            ("nein", "unclear"),
+            ("(no)", "unclear"),
+            ("**no**", "unclear"),
+            ("\u{200b}no", "unclear"),
+            ("do not deploy", "unclear"),
+            ("false", "unclear"),
+            ("use the second candidate", "unclear"),
+            ("", "unclear"),
         ] {
             assert_eq!(word(answer), expected, "{answer:?}");
         }

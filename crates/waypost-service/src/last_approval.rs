@@ -6,7 +6,7 @@ use waypost_text::reveal;
 
 use crate::diff_text::{Texts, difference_lines};
 use crate::error::ServiceError;
-use crate::preview::{Preview, changed_definitions, names_digest, preview_digest, since_approval};
+use crate::preview::{Preview, names_digest, preview_digest, since_approval};
 use crate::service::Service;
 
 /// Maximum number of versions searched for the last approval.
@@ -81,10 +81,10 @@ impl Service {
 
     /// Returns what differs from what a person has seen, as far as this process has shown it or it was approved.
     fn definitions_since(&self, plan: &PlanId, digest: &str) -> Result<Vec<String>, ServiceError> {
-        let shown = self.shown().definitions(digest);
+        let shown = self.shown().with_digest(digest);
         let preview = self.preview(plan)?;
         if let Some(shown) = shown {
-            return Ok(changed_definitions(&shown, &preview.definitions));
+            return Ok(shown.changes(&preview));
         }
         let last = self.last_approval(plan)?.and_then(|last| last.work);
         let approved = last.filter(|work| names_digest(digest, &work.digest));

@@ -3,6 +3,7 @@
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod admission;
+mod ahead;
 pub mod submit;
 
 mod active_workers;

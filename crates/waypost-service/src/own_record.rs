@@ -138,6 +138,7 @@ impl OwnRecord {
             kind: ApprovalKind::Own,
             attestation: None,
             gates: Vec::new(),
+            as_of: None,
         };
         let version = plan.version();
         let approved = Approved { plan: plan.id(), by: &self.by, version, note: "" };

@@ -27,6 +27,8 @@ const REVISIONS: &str = "revisions";
 const SEEN_DIGEST_DIGITS_MIN: usize = 32;
 /// Maximum number of previews whose definitions are remembered.
 const SHOWN_PREVIEWS_MAX: usize = 16;
+/// How the names of what stands in other plans before the work begin.
+pub(crate) const WAITS: &str = "waits for ";
 /// Hex digits of a digest in its short form, which is only shown.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
@@ -94,23 +96,47 @@ pub fn names_digest(seen: &str, digest: &str) -> bool {
     seen.len() >= SEEN_DIGEST_DIGITS_MIN && digest.starts_with(&seen)
 }
 
-/// The definitions of the previews that were shown last, by digest, so that a difference to them can be named.
+/// What a preview said besides the tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownPreview {
+    digest: String,
+    definitions: BTreeMap<String, Value>,
+    about: Vec<(&'static str, String)>,
+}
+
+impl ShownPreview {
+    /// Returns what another preview says instead, a line each.
+    pub(crate) fn changes(&self, now: &Preview) -> Vec<String> {
+        let mut lines = changed_definitions(&self.definitions, &now.definitions);
+        // Changed words of the plan itself are among the definitions.
+        for (name, before) in self.about.iter().filter(|(name, _)| name.starts_with(WAITS)) {
+            let is_same = |(other, text): &&(&str, String)| other == name && text == before;
+            if !now.about.iter().any(|other| is_same(&other)) {
+                lines.push(format!("{name}: was {before}"));
+            }
+        }
+        lines
+    }
+}
+
+/// The previews that were shown last, so that a difference to them can be named.
 #[derive(Debug, Default)]
-pub(crate) struct ShownPreviews(Mutex<VecDeque<(String, BTreeMap<String, Value>)>>);
+pub(crate) struct ShownPreviews(Mutex<VecDeque<ShownPreview>>);
 
 impl ShownPreviews {
     pub(crate) fn add(&self, preview: &Preview) {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.retain(|(digest, _)| *digest != preview.digest);
-        shown.push_back((preview.digest.clone(), preview.definitions.clone()));
+        shown.retain(|shown| shown.digest != preview.digest);
+        let Preview { digest, definitions, about, .. } = preview.clone();
+        shown.push_back(ShownPreview { digest, definitions, about });
         if shown.len() > SHOWN_PREVIEWS_MAX {
             shown.pop_front();
         }
     }
 
-    pub(crate) fn definitions(&self, digest: &str) -> Option<BTreeMap<String, Value>> {
+    pub(crate) fn with_digest(&self, digest: &str) -> Option<ShownPreview> {
         let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.iter().find(|(known, _)| known == digest).map(|(_, definitions)| definitions.clone())
+        shown.iter().find(|shown| names_digest(digest, &shown.digest)).cloned()
     }
 }
 

@@ -368,7 +368,7 @@ impl Service {
         let TaskRef { plan, task: asked, seen, .. } = task;
         let command = self.read(plan, |plan| {
             names_question(&config, plan, asked, seen, guard.known_version)?;
-            Ok::<_, ServiceError>(answer_command(&config, plan, asked, answer, &by.actor)?)
+            answer_command(&config, plan, asked, answer, &by.actor)
         })??;
         let signed = self.sign_gate(by, plan, &command, signing)?;
         self.answer(&signed, task, answer, guard)

@@ -14,6 +14,7 @@ fn approval<'a>() -> Message<'a> {
     Message {
         scope: Scope::Store {
             id: "7f0c00112233445566778899aabbccdd",
+            place: None,
             version: 41,
             history: sha256(b"history"),
         },
@@ -65,6 +66,18 @@ fn an_approval_with_gates_of_other_plans_is_bound_to_them() {
     assert!(with.contains(&format!("\ngates sha256:{}\n", hex(&sha256(b"gates/g deploy\n")))), "{with}");
     assert_ne!(with, text(Some("gates/h deploy\n")));
     assert!(text(None).starts_with("waypost-approval/1\n") && !text(None).contains("gates"));
+}
+
+#[test]
+fn an_approval_in_files_is_bound_to_their_place() {
+    let scope = |place| Scope::Store { id: "7f0c", place, version: 41, history: sha256(b"history") };
+    let gate = Act::Gate { task: "g", attempt: 1, outcome: "done", answer: None };
+    for (act, first) in [(approval().act, "waypost-approval/3\n"), (gate, "waypost-gate/2\n")] {
+        let text = |place| Message { act, scope: scope(place), ..approval() }.encode().unwrap();
+        assert!(text(Some("ab")).starts_with(first) && text(Some("ab")).contains("\nplace ab\n"));
+        assert_ne!(text(Some("ab")), text(Some("cd")));
+        assert!(!text(None).contains("place"));
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@ use super::task_index::Index;
 use super::{Plan, numbered};
 use crate::{
     Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Hold, Phase, PlanSpec, PlanState,
-    PlannerNotes, Report, StartRefusalReason, Status, Task, TaskId, TaskSpec, Timestamp, UpstreamResult,
-    limits,
+    PlannerNotes, Rejection, Report, StartRefusalReason, Status, Task, TaskId, TaskSpec, Timestamp,
+    UpstreamResult, limits,
 };
 
 impl Plan {
@@ -92,6 +92,7 @@ impl Plan {
                 self.state.reason.clone_from(message);
             }
             Event::PlanApproved { by, version, note, work } => {
+                self.forget_rejection();
                 let (by, note, work) = (by.clone(), note.clone(), work.clone());
                 self.state.approval = Some(Approval { by, at, version: *version, note, work });
                 self.state.start_refusals.clear();
@@ -109,6 +110,12 @@ impl Plan {
                 refusals.push((**refusal).clone());
             }
             Event::PlanRejected { by, reason } => {
+                self.forget_rejection();
+                if self.state.rejections.len() == limits::REJECTIONS_MAX {
+                    self.state.rejections.remove(0);
+                }
+                let rejection = Rejection { by: by.clone(), work: self.work_digest_text() };
+                self.state.rejections.push(rejection);
                 self.state.stopped_by = Some(by.clone());
                 // After a rejection, approval is required before anything runs.
                 self.state.approval_required = true;

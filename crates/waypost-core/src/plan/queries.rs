@@ -335,6 +335,17 @@ impl Plan {
         counts
     }
 
+    /// Returns the person who rejected the work of the plan as it is now, also if it was changed meanwhile and changed back.
+    pub fn rejected_by(&self) -> Option<&Actor> {
+        let state = &self.state;
+        let is_draft = matches!(state.phase, Phase::Draft | Phase::AwaitingApproval);
+        if state.rejections.is_empty() || !is_draft || !self.has_machine_work() {
+            return None;
+        }
+        let now = self.work_digest_text();
+        state.rejections.iter().find(|rejection| rejection.work == now).map(|rejection| &rejection.by)
+    }
+
     /// Says who rejected the plan as it is now, and why; empty if nobody did.
     pub fn rejection(&self) -> String {
         let state = &self.state;

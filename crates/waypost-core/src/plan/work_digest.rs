@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use waypost_text::hex;
+
 use super::Plan;
 use super::snapshot::task_codec;
 use super::work_tree::{HashedTasks, WorkTree};
@@ -26,6 +28,18 @@ impl Plan {
         hasher.text(self.id.as_str()).text(&self.spec.title).text(&self.spec.goal).text(&self.spec.queue);
         hasher.hash(&tree.root);
         hasher.finish()
+    }
+
+    pub(super) fn work_digest_text(&self) -> String {
+        hex(&self.work_digest())
+    }
+
+    /// Forgets that a person rejected the work as it is now.
+    pub(super) fn forget_rejection(&mut self) {
+        if !self.state.rejections.is_empty() {
+            let now = self.work_digest_text();
+            self.state.rejections.retain(|rejection| rejection.work != now);
+        }
     }
 
     /// Records that the author's part of a task, or its place, changed.

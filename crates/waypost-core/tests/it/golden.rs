@@ -6,8 +6,8 @@ use waypost_core::{
     Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
     DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateOutcome,
     GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof,
-    Question, Refinement, Report, Retry, StartRefusal, StartRefusalReason, Status, Task, TaskExtras,
-    TaskSpec, TaskState, UpstreamResult, Work,
+    Question, Refinement, Rejection, Report, Retry, StartRefusal, StartRefusalReason, Status, Task,
+    TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
 };
 use waypost_testkit::{id, task};
 
@@ -102,6 +102,7 @@ fn gate() -> GateRecord {
         proof: Proof::Presence,
         via: "terminal".into(),
         account: "1000@host".into(),
+        place: Some("7d".repeat(32)),
         nonce: "9b1e".into(),
         seal: Some("3f9a".into()),
         signature: Some("-----BEGIN SSH SIGNATURE-----".into()),
@@ -292,6 +293,7 @@ fn draft() -> Draft {
             reason: "lunch".into(),
             archived: false,
             attempts_gone: 3,
+            rejections: vec![Rejection { by: ada(), work: "4e".repeat(32) }],
         },
         tasks: vec![
             Task { spec: task("plain", &[]), state: ended },
@@ -310,6 +312,7 @@ fn approved_work() -> Box<ApprovedWork> {
         kind: ApprovalKind::Own,
         attestation: Some(Attestation {
             account: "1000@host".into(),
+            place: Some("7d".repeat(32)),
             approved_at: at(7),
             nonce: "9b".repeat(16),
             history: "5c".repeat(32),
@@ -323,6 +326,7 @@ fn approved_work() -> Box<ApprovedWork> {
             }),
         }),
         gates: Vec::new(),
+        as_of: Some(12),
     })
 }
 

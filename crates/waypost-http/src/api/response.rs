@@ -180,7 +180,9 @@ fn status_of(error: &ServiceError) -> StatusCode {
         ServiceError::SeenMissing { .. } | ServiceError::QuestionNotNamed { .. } => {
             StatusCode::PRECONDITION_REQUIRED
         }
-        ServiceError::Invalid { .. } | ServiceError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        ServiceError::Invalid { .. }
+        | ServiceError::Unreadable { .. }
+        | ServiceError::AnswerUnclear { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {
             StatusCode::BAD_REQUEST
         }

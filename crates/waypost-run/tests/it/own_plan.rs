@@ -58,6 +58,7 @@ pub(crate) fn record(config: &Config, plan: &Plan, now: Timestamp) -> Option<Com
         kind: ApprovalKind::Own,
         attestation: None,
         gates: Vec::new(),
+        as_of: None,
     };
     let approved = Approved { plan: plan.id(), by: &by, version: plan.version(), note: "" };
     let work = Authenticator::default().attest(&config.approval, approved, work, now, None).unwrap();

@@ -526,6 +526,7 @@ impl World {
             proof: Proof::Presence,
             via: "terminal".to_owned(),
             account: String::new(),
+            place: None,
             nonce: String::new(),
             seal: None,
             signature: None,

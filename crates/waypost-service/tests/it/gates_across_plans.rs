@@ -4,7 +4,7 @@ use waypost_core::{
     Actor, Dependency, DependencyRule, EffectiveStatus, ExternalTaskRef, Phase, Plan, PlanChanges, PlanId,
     Position, TaskChanges, TaskSpec,
 };
-use waypost_service::{Caller, ClaimOptions, CreateOptions, EditOp, Guard, NewTask, TaskRef};
+use waypost_service::{Caller, ClaimOptions, CreateOptions, EditOp, Guard, NewTask, ServiceError, TaskRef};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::gates::{
@@ -584,4 +584,39 @@ fn a_preview_names_the_gates_of_other_plans_that_no_longer_hold_the_work_back() 
     desk.service.edit(&agent(), &plan, ops, Guard::NONE).unwrap();
     let (_, changes) = preview().changes.unwrap();
     assert_eq!(changes, [format!("~ next depends_on: {other}/mid → (none)")]);
+}
+
+#[test]
+fn an_approval_counts_for_the_gates_and_checks_of_other_plans_that_were_seen() {
+    let owned = |tasks: Vec<TaskSpec>| {
+        let mut draft = plan_of(tasks);
+        draft.spec.owner = "alice".to_owned();
+        draft
+    };
+    let gated = vec![with_work("gate", "human", &[]), task("mid", &["gate"])];
+    let checked = vec![TaskSpec { check: work("build"), ..task("mid", &[]) }];
+    for (tasks, line) in
+        [(gated, "waits for people in other plans: was "), (checked, "waits for work in other plans: was ")]
+    {
+        let desk = Desk::of(&agent(), owned(tasks));
+        let spec = TaskSpec {
+            depends_on: vec![elsewhere(Some("alice"), None, "mid")],
+            ..with_work("deploy", "build", &[])
+        };
+        let plan = desk.service.create(&agent(), plan_of([spec]), CreateOptions::default()).unwrap().plan;
+        let seen = desk.service.preview(&plan).unwrap().seen();
+        // Nobody has approved alice's plan, so alice writes it anew.
+        let plain = TaskChanges {
+            depends_on: Some(Vec::new()),
+            work: Some(None),
+            check: Some(None),
+            ..TaskChanges::default()
+        };
+        let by = if line.contains("people") { present() } else { agent() };
+        desk.edit(&by, revised("mid", plain)).unwrap();
+        let refused = desk.service.approve(&present(), &plan, seen.clone(), "", Guard::NONE).unwrap_err();
+        let ServiceError::ChangedSinceSeen { changes, .. } = &refused else { panic!("{refused}") };
+        assert!(changes.iter().any(|change| change.starts_with(line)), "{changes:?}");
+        assert_ne!(desk.service.preview(&plan).unwrap().digest, seen.digest);
+    }
 }

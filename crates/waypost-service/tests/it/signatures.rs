@@ -129,6 +129,7 @@ impl Place {
             kind: ApprovalKind::Explicit,
             attestation: None,
             gates: Vec::new(),
+            as_of: None,
         };
         let approved = Approved { plan: &self.plan, by: &by, version: 1, note: "" };
         let mut work = self.authenticator.attest(&self.settings, approved, work, now(), None).unwrap();

@@ -174,6 +174,7 @@ fn the_summary_says_who_approved_the_plan_and_why_a_worker_refuses_it() {
         kind: ApprovalKind::Explicit,
         attestation: None,
         gates: Vec::new(),
+        as_of: None,
     };
     let approve = Command::Approve { version: 1, note: String::new(), work: Some(Box::new(work)) };
     story.write(&Actor::person("ada"), approve);

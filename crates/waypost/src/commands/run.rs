@@ -213,6 +213,7 @@ impl Run {
             queue: self.queue.as_deref(),
             answer: Answer { yes: self.yes, seen: self.seen.as_deref() },
             executor: self.executor.as_deref().or(config.default_executor.as_deref()),
+            may_wait: false,
         }
     }
 

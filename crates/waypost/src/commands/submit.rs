@@ -75,6 +75,7 @@ impl Submit {
             queue: self.queue.as_deref(),
             answer: Answer { yes: self.yes, seen: self.seen.as_deref() },
             executor,
+            may_wait: true,
         };
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(Arc::clone(&entered.plans), entered.id.clone());

@@ -1,7 +1,6 @@
 //! Approvals that were not given on this account, or not in this store, let nothing run.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -294,23 +293,13 @@ fn trust_of_a_folder_does_not_revive_approvals_of_a_store_that_was_copied_there(
     let (from, to) = (place.workspace.work(), place.workspace.root.join("copy"));
     fs::create_dir(&to).unwrap();
     succeeds(&place.workspace.command("cp").args(["-r", ".waypost"]).arg(&to).output().unwrap());
-    // Times are compared to the second.
-    let second = || {
-        let file = place.workspace.root.join("clock");
-        fs::write(&file, "").unwrap();
-        fs::metadata(&file).unwrap().mtime()
-    };
-    let given = second();
-    while second() == given {
-        std::thread::yield_now();
-    }
     let there = |words: &[&str]| {
         let mut command = place.command(words);
         command.current_dir(&to).env("WAYPOST_INJECTED_TERMINAL", "yes").output().unwrap()
     };
     succeeds(&there(&["trust"]));
     let (out, err) = text(&there(&["worker", "--until-idle"]));
-    assert!(out.contains("it was given where this store was before"), "{out}{err}");
+    assert!(out.contains("it was given for another folder"), "{out}{err}");
     assert!(!to.join("ran").exists(), "it ran");
     // Where it was given it counts, and there it is given anew.
     succeeds(&place.workspace.waypost(&["worker", "--until-idle"]));
@@ -318,6 +307,18 @@ fn trust_of_a_folder_does_not_revive_approvals_of_a_store_that_was_copied_there(
     succeeds(&there(&["approve", "p"]));
     succeeds(&there(&["worker", "--until-idle"]));
     assert!(to.join("ran").exists());
+    // A later approval counts in the copy as little.
+    let later = fs::read_to_string(from.join("p.json")).unwrap().replace(r#""id": "p""#, r#""id": "later""#);
+    let later = later.replace(r#""id":"p""#, r#""id":"later""#);
+    fs::write(from.join("later.json"), later).unwrap();
+    succeeds(&place.agent(&["import", "later.json"]));
+    succeeds(&place.workspace.at_terminal(&["approve", "later"]));
+    fs::remove_dir_all(to.join(".waypost")).unwrap();
+    succeeds(&place.workspace.command("cp").args(["-r", ".waypost"]).arg(&to).output().unwrap());
+    fs::remove_file(to.join("ran")).unwrap();
+    let (out, err) = text(&there(&["worker", "--until-idle"]));
+    assert!(out.contains("later") && out.contains("for another folder"), "{out}{err}");
+    assert!(!to.join("ran").exists(), "it ran: {out}{err}");
 }
 
 #[test]

@@ -114,7 +114,13 @@ fn a_worker_asks_a_person_answers_and_the_run_goes_on() {
     until("waiting");
     says(&workspace, &["answer", "--json"], 0, &[r#""kind":"task""#, r#""question":"may we?""#]);
     says(&workspace, &["answer", "p", "ok", "yes", "--as", "agent:robin"], 1, &["only a person"]);
-    says(&workspace, &["answer", "p", "ok", "go", "ahead"], 0, &["ok is answered"]);
+    says(
+        &workspace,
+        &["answer", "p", "ok", "go", "ahead"],
+        1,
+        &["says neither yes nor no", "or `yes, TEXT` to complete it"],
+    );
+    says(&workspace, &["answer", "p", "ok", "yes,", "go", "ahead"], 0, &["ok is answered"]);
     until("plan p is completed");
     assert_eq!(run.wait().unwrap().code(), Some(0));
     says(&workspace, &["show", "p", "--task", "ok", "--json"], 0, &[r#""output":{"answer":"go ahead"}"#]);

@@ -450,6 +450,15 @@ fn no_rejection_is_undone_by_a_signature_without_a_person() {
     let revise = ["task", "revise", "p", "good2", "--notes", "on a Monday"];
     succeeds(&place.command("home", &revise).env("CLAUDECODE", "1").output().unwrap());
     assert!(!text(&place.command("home", &sign).output().unwrap()).1.contains("needs_terminal"));
+    // What was changed back is.
+    let back = ["task", "revise", "p", "good2", "--clear", "notes"];
+    succeeds(&place.command("home", &back).env("CLAUDECODE", "1").output().unwrap());
+    let ask = place.command("home", &["request-approval", "p"]).env("CLAUDECODE", "1").output().unwrap();
+    assert!(text(&ask).1.contains("rejected the plan"), "{:?}", text(&ask));
+    let unattended = place.command("home", &sign).output().unwrap();
+    assert!(text(&unattended).1.contains("needs_terminal"), "{:?}", text(&unattended));
+    assert!(place.work().0.is_empty(), "rejected work does not run");
+    succeeds(&place.command("home", &revise).env("CLAUDECODE", "1").output().unwrap());
     succeeds(&place.at_terminal("home", &["reject", "p", "--reason", "nor then"]));
     place.sign("home", "p");
     assert_eq!(place.work().0, ["good1", "good2"]);

@@ -151,7 +151,8 @@ impl Plan {
     }
 
     fn keeps_stopped(&self, wanted: &'static str) -> Result<(), Refusal> {
-        let Some(by) = &self.state.stopped_by else { return Ok(()) };
+        let stopped_by = self.state.stopped_by.as_ref().or_else(|| self.rejected_by());
+        let Some(by) = stopped_by else { return Ok(()) };
         let (did, reason) = match self.state.phase {
             Phase::Paused => ("paused the plan", &self.state.reason),
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => {

@@ -68,6 +68,7 @@ fn approve_digest(desk: &Desk, digest: &str) -> Command {
         kind: ApprovalKind::Explicit,
         attestation: None,
         gates: Vec::new(),
+        as_of: None,
     };
     Command::Approve { version: desk.plan.version(), note: String::new(), work: Some(Box::new(work)) }
 }

@@ -33,6 +33,8 @@ pub(crate) struct RunRequest<'a> {
     pub(crate) answer: Answer<'a>,
     /// The executor for tasks without work.
     pub(crate) executor: Option<&'a str>,
+    /// Whether a stored plan is changed although nobody can be asked: it then waits for approval.
+    pub(crate) may_wait: bool,
 }
 
 /// A plan that was added to the store or was already there.
@@ -139,6 +141,7 @@ impl RunRequest<'_> {
                 let by = approval_prompt::confirm(context, &service, &preview, self.answer, QUESTION)?;
                 Some(AgreedRun { by, digest: preview.digest })
             }
+            Some(_) if self.changes_nothing_unasked(context)? => return Err(nobody_to_ask(id)),
             Some(_) | None => None,
         };
         if let Some(queue) = queue {
@@ -183,6 +186,12 @@ impl RunRequest<'_> {
         }
     }
 
+    /// Whether a person who cannot be asked changes nothing. What an agent changes waits for approval.
+    fn changes_nothing_unasked(&self, context: &Context) -> Outcome<bool> {
+        let is_person = context.actor()?.kind == ActorKind::Person;
+        Ok(is_person && !self.may_wait && !plan_input::is_file(self.what))
+    }
+
     /// Whether the caller is a person who can be asked, or who has answered already.
     pub(super) fn can_ask(&self, context: &Context) -> Outcome<bool> {
         let is_person = context.actor()?.kind == ActorKind::Person;
@@ -202,6 +211,15 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
     let hint = format!("run `waypost approve {id}` in a terminal, or `waypost approve {id} --sign`");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
+}
+
+/// The refusal of changes to a stored plan that would need approval.
+fn nobody_to_ask(id: &PlanId) -> Failure {
+    let message = format!(
+        "plan {id} would run with another queue or executor, which needs approval, and there is no terminal to ask for it"
+    );
+    let hint = "nothing was changed; run the same command in a terminal";
+    Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) }
 }
 
 /// Explains why a plan could not be submitted.
