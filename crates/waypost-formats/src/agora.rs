@@ -11,9 +11,7 @@ use waypost_core::{
 use crate::field_reader::{
     Fields, Nameless, PreservedFields, object_of, plan_id_text, short_hash, take_plan_id, task_id,
 };
-use crate::field_writer::{
-    canonical, in_order, losses, own_dependencies, plan_loss, pretty, put, put_time, task_loss,
-};
+use crate::field_writer::{canonical, in_order, losses, own_dependencies, pretty, put, put_time, task_loss};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Agora;
@@ -45,10 +43,15 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     kept.keep_unknown(fields.finish(&mut reading.problems));
 
     let mut nameless = Nameless::default();
-    let mut with_state = false;
+    let with_state = items.iter().any(|item| STATE_NAMES.iter().any(|name| item.get(name).is_some()));
     for (index, item) in items.into_iter().enumerate() {
-        with_state |= STATE_NAMES.iter().any(|name| item.get(name).is_some());
-        let task = read_item(item, index, &draft, &mut nameless, &mut reading.problems);
+        let is_silent = with_state && item.get("status").is_none();
+        let mut task = read_item(item, index, &draft, &mut nameless, &mut reading.problems);
+        if is_silent {
+            let mut kept = PreservedFields::of(&task.spec.foreign, DIALECT);
+            kept.keep_absent(vec!["status"]);
+            kept.keep_in(&mut task.spec.foreign, DIALECT);
+        }
         draft.tasks.push(task);
     }
     nameless.settle(&mut draft);
@@ -173,10 +176,6 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     map.insert("queue".to_owned(), queue.into());
     map.insert("items".to_owned(), Value::Array(items));
     kept.write_unknown(&mut map, &[]);
-    if draft.tasks.is_empty() {
-        // A run without items vanishes when it is submitted.
-        losses.push(plan_loss("tasks"));
-    }
     Ok(Writing { text: pretty(&map, 2) + "\n", losses: in_order(draft, losses) })
 }
 

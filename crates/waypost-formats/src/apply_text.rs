@@ -1,9 +1,9 @@
 //! Turns a text into a command on an existing plan: a new body, or new tasks. Does not decide whether that is allowed.
 
-use waypost_core::{Command, Draft, PlanChanges, PlanId, Problem, Task, TaskId, validate};
+use waypost_core::{Command, Draft, Phase, PlanChanges, PlanId, Problem, Task, TaskId, validate};
 
-use crate::fit::{Baseline, fit_to_plan};
-use crate::{Dialect, Unreadable, checklist, read, sniff};
+use crate::fit::{Baseline, fit_to_plan, written_and_read};
+use crate::{Dialect, Form, Unreadable, checklist, read, sniff, write};
 
 /// The effect of a text on a plan.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct Update {
     pub command: Command,
     /// Notes for the author that are not errors.
     pub notes: Vec<String>,
+    /// The phase that the author wrote in place of the plan's. No text sets it.
+    pub phase: Option<Phase>,
 }
 
 /// Why a text gives no update.
@@ -41,10 +43,12 @@ pub struct Written<'a> {
 
 /// Returns the command that applies a text to the plan `before`. A Markdown text or a plan document replaces the body (and the
 /// title and status, where it names them); a text that lists tasks replaces the whole plan, but for what its format cannot say. New
-/// tasks without an id get the next of `free_ids`.
+/// tasks without an id get the next of `free_ids`. `written_from` is the plan as it was when the text was written, if that is known:
+/// what others changed since stays.
 pub fn update(
     written: Written<'_>,
     before: &Draft,
+    written_from: Option<&Draft>,
     free_ids: impl Iterator<Item = TaskId>,
 ) -> Result<Update, NoUpdate> {
     let Written { text, dialect, file_name, name } = written;
@@ -59,14 +63,25 @@ pub fn update(
         }
         Some(_) => false,
     };
+    if before.tasks.is_empty() && is_as_written(text, found, before) {
+        return Ok(Update { command: revise(PlanChanges::default()), notes: Vec::new(), phase: None });
+    }
     if is_text {
         return Ok(body(without_title(text, before)));
     }
     let mut reading = read(text, found, file_name)?;
+    let (mut untaken, mut phase) = (Vec::new(), None);
     if let [draft] = reading.drafts.as_mut_slice() {
         let has_prose = !draft.spec.body.trim().is_empty();
-        let baseline = Baseline::Format(reading.dialect, file_name);
-        fit_to_plan(draft, &reading.assigned_ids, baseline, before, free_ids);
+        let dialect = reading.dialect;
+        let said = written_and_read(written_from.unwrap_or(before), draft, dialect, file_name);
+        let said_phase = said.as_ref().map(|said| said.state.phase);
+        phase = said_phase.filter(|said| *said != draft.state.phase).map(|_| draft.state.phase);
+        let baseline = match (written_from, &said) {
+            (Some(_), Some(said)) => Baseline::LastText(said),
+            (Some(_), None) | (None, _) => Baseline::Format(dialect, file_name),
+        };
+        untaken = fit_to_plan(draft, &reading.assigned_ids, baseline, before, free_ids);
         let is_known = |task: &Task| before.tasks.iter().any(|known| known.spec.id == task.spec.id);
         if is_unnamed_list && !draft.tasks.iter().any(is_known) {
             // A text with boxes in it, and not the plan's tasks.
@@ -82,6 +97,7 @@ pub fn update(
         return Err(NoUpdate::Invalid(problems));
     }
     let mut notes: Vec<String> = reading.notes.iter().map(|note| format!("{name}: {note}")).collect();
+    notes.append(&mut untaken);
     let (dialect, count) = (reading.dialect, reading.drafts.len());
     let mut drafts = reading.drafts.into_iter();
     let (Some(draft), None) = (drafts.next(), drafts.next()) else { return Err(NoUpdate::NotOne(count)) };
@@ -90,6 +106,9 @@ pub fn update(
         notes.push(format!("{name} is of plan {id}; it was written into this one"));
     }
     let command = if dialect == Dialect::PlanDocument {
+        if !draft.spec.owner.is_empty() && draft.spec.owner != before.spec.owner {
+            notes.push(format!("the author was not changed to {}", draft.spec.owner));
+        }
         revise(document(draft, true))
     } else if dialect == Dialect::Markdown && draft.tasks.is_empty() {
         if !before.tasks.is_empty() {
@@ -100,7 +119,15 @@ pub fn update(
     } else {
         Command::Replace(Box::new(draft))
     };
-    Ok(Update { command, notes })
+    Ok(Update { command, notes, phase })
+}
+
+/// Whether a text is what a plan without tasks is written as: some of its formats leave out a part of the body.
+fn is_as_written(text: &str, found: Option<Dialect>, before: &Draft) -> bool {
+    let dialects = found.map_or_else(|| vec![Dialect::Checklist, Dialect::Markdown], |found| vec![found]);
+    dialects.into_iter().any(|dialect| {
+        write(before, dialect, Form::AsRead).is_ok_and(|writing| writing.text.trim_end() == text.trim_end())
+    })
 }
 
 /// Returns a text without the heading that a list of a plan without tasks begins with: the plan's title. A plan whose body begins
@@ -122,7 +149,7 @@ fn without_title<'a>(text: &'a str, before: &'a Draft) -> &'a str {
 /// Returns the update by a text that is the plan's body.
 fn body(text: &str) -> Update {
     let changes = PlanChanges { body: Some(text.to_owned()), ..PlanChanges::default() };
-    Update { command: revise(changes), notes: Vec::new() }
+    Update { command: revise(changes), notes: Vec::new(), phase: None }
 }
 
 fn revise(changes: PlanChanges) -> Command {

@@ -163,7 +163,8 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     if back.title != draft.spec.title {
         lost.push(plan_loss("title"));
     }
-    if body_of(&back.body) != draft.spec.body {
+    // Blank lines around a body say nothing.
+    if body_of(&back.body) != body_of(&[&draft.spec.body]) {
         lost.push(plan_loss("body"));
     }
     for (Place { index, .. }, read) in places.iter().zip(&found.tasks) {

@@ -78,14 +78,14 @@ fn has_foreign(draft: &Draft) -> bool {
 
 /// Fits a draft to the plan `before`: what does not differ from the baseline stays as it is in the plan. Of a format that cannot be
 /// written, empty fields count as not said. A task with an assigned id takes the id of the task that it was, so that applying the
-/// same text again changes nothing; otherwise it gets the next of `free_ids`.
+/// same text again changes nothing; otherwise it gets the next of `free_ids`. Returns edits that no command makes, for the author.
 pub fn fit_to_plan(
     draft: &mut Draft,
     assigned_ids: &HashSet<TaskId>,
     baseline: Baseline<'_>,
     before: &Draft,
     free_ids: impl Iterator<Item = TaskId>,
-) {
+) -> Vec<String> {
     let by_format = match baseline {
         Baseline::LastText(_) => None,
         Baseline::Format(dialect, file_name) => written_and_read(before, draft, dialect, file_name),
@@ -119,6 +119,13 @@ pub fn fit_to_plan(
     }
     keep_foreign(&mut wanted.foreign, &said_spec.foreign, &known.foreign);
     let known = by_id(before);
+    let untaken = said.map(|said| untaken(draft, said)).unwrap_or_default();
+    if let Baseline::LastText(_) = baseline {
+        // What was removed from the plan meanwhile, and is in the text as it was.
+        let is_as_said =
+            |task: &Task| said_tasks.get(&task.spec.id).is_some_and(|said| said.spec == task.spec);
+        draft.tasks.retain(|task| known.contains_key(&task.spec.id) || !is_as_said(task));
+    }
     for task in &mut draft.tasks {
         if let Some(known) = known.get(&task.spec.id) {
             let nothing = Task { spec: TaskSpec::new(task.spec.id.clone(), ""), state: TaskState::default() };
@@ -132,6 +139,29 @@ pub fn fit_to_plan(
         draft.tasks.extend(unsaid.filter(|task| !named.contains(&task.spec.id)).cloned());
         keep_order(draft, said, before);
     }
+    untaken
+}
+
+/// Returns what an author changed that no text changes: the summary of a plan, and the words about tasks that ended the same way.
+fn untaken(draft: &Draft, said: &Draft) -> Vec<String> {
+    let is_edited = |now: &Option<String>, before: &Option<String>| now.is_some() && now != before;
+    let mut found = Vec::new();
+    if !draft.state.summary.is_empty() && draft.state.summary != said.state.summary {
+        found.push("the plan's summary was not taken".to_owned());
+    }
+    let said = by_id(said);
+    for Task { spec, state } in &draft.tasks {
+        let Some(before) = said.get(&spec.id).filter(|said| said.state.status == state.status) else {
+            continue;
+        };
+        let words = [
+            ("result", is_edited(&state.result, &before.state.result)),
+            ("error", is_edited(&state.error, &before.state.error)),
+        ];
+        let edited = words.into_iter().filter(|(_, is_edited)| *is_edited);
+        found.extend(edited.map(|(word, _)| format!("the {word} of {} was not taken", spec.id)));
+    }
+    found
 }
 
 /// Drops the tasks that the format itself adds to a plan, such as a root. Their words are the plan's goal.

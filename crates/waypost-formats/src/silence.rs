@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
-use waypost_core::{Draft, ForeignFields, PlannerNotes, Status, Task, TaskId};
+use waypost_core::{Digest, Draft, ForeignFields, PlannerNotes, Status, Task, TaskId, TaskSpec};
 
 use crate::Dialect;
 use crate::preserved_fields::PreservedFields;
@@ -77,6 +77,16 @@ fn fill_task(task: &mut Task, said: &Task, dialect: Dialect) {
                 });
             }
             _ => {}
+        }
+    }
+    // The program's form has only the summary of a digest.
+    if dialect == Dialect::Frctl && kept.text("digest") == Some("text") {
+        let digest = |spec: &TaskSpec| spec.thinking.as_ref().and_then(|thinking| thinking.digest.clone());
+        let is_same = |one: &Digest, other: &Digest| one.summary == other.summary;
+        if let (Some(now), Some(old)) = (digest(wanted), digest(old))
+            && is_same(&now, &old)
+        {
+            with_thinking(&mut wanted.thinking, |thinking| thinking.digest = Some(old));
         }
     }
     fill_unknown(&mut task.spec.foreign, &said.spec.foreign, dialect);

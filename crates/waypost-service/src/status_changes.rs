@@ -7,6 +7,8 @@ use waypost_core::{
     Actor, Command, Draft, Outcome, Plan, Refusal, Status, Task, TaskId, Timestamp, topological_order,
 };
 
+use crate::caller::Caller;
+use crate::false_done::check_false_done;
 use crate::gate::is_human;
 
 /// Maximum number of rejected changes that are named.
@@ -17,8 +19,8 @@ const NAMED_MAX: usize = 20;
 pub(crate) struct StatusChanges {
     /// Commands to apply after the plan was replaced, in this order.
     pub(crate) commands: Vec<Command>,
-    /// Changes that were not applied, and why.
-    pub(crate) not_applied: Vec<String>,
+    /// Changes that were not applied, and why, and what else the author should know of them.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Returns the commands that bring the plan's tasks to the draft's statuses, as far as they are allowed. They are tried on a
@@ -26,9 +28,10 @@ pub(crate) struct StatusChanges {
 pub(crate) fn status_changes(
     config: &Config,
     plan: &Plan,
-    by: &Actor,
+    caller: &Caller,
     draft: &Draft,
 ) -> Result<StatusChanges, Refusal> {
+    let by = &caller.actor;
     let mut found = StatusChanges::default();
     if !differs(plan, draft) {
         return Ok(found);
@@ -43,39 +46,52 @@ pub(crate) fn status_changes(
     for id in &order {
         let Some(task) = wanted.get(id) else { continue };
         let Some(now) = copy.task(id.as_str()).map(|task| task.state.status) else { continue };
-        // A parent's status follows from its children. Machine work that has changed has to be done again.
+        // A parent's status follows from its children. What is done and has changed has to be done again; what was given up stays
+        // given up.
         let is_reset = plan.task(id.as_str()).is_some_and(|task| task.state.status != now);
-        let is_again = is_reset && (task.spec.work.is_some() || task.spec.check.is_some());
+        let is_for_machines = task.spec.work.is_some() || task.spec.check.is_some();
+        let is_given_up = matches!(task.state.status, Status::Skipped | Status::Cancelled);
+        let is_again = is_reset && is_for_machines && !is_given_up;
         if now == task.state.status || is_again || !copy.children(id.as_str()).is_empty() {
             continue;
         }
         let attempt = copy.task(id.as_str()).map_or(0, |task| task.state.attempt);
         let command = command(id, now, attempt, task, by);
         let is_gate = task.spec.work.as_deref().is_some_and(|work| is_human(config, work));
+        let is_done = task.state.status == Status::Done;
+        let doubt = || check_false_done(caller, id, task.state.result.as_deref().filter(|_| is_done), false);
         let applied = match is_gate && task.state.status.is_finished() {
             true => Err("it is for a person, who answers it".to_owned()),
-            false => apply(&mut copy, by, at, &command).map_err(|refusal| refusal.to_string()),
+            false => doubt()
+                .map_err(|error| error.to_string())
+                .and_then(|()| apply(&mut copy, by, at, &command).map_err(|refusal| refusal.to_string())),
         };
         if let Err(why) = applied {
             left += 1;
             if left <= NAMED_MAX {
                 let word = task.state.status.as_str();
-                found.not_applied.push(format!("{id} was not marked {word}: {why}"));
+                found.notes.push(format!("{id} was not marked {word}: {why}"));
             }
             continue;
+        }
+        if is_done && copy.task(id.as_str()).is_some_and(|task| task.state.status != Status::Done) {
+            found.notes.push(format!("{id} is reported as done; its check decides"));
         }
         found.commands.push(command);
     }
     if left > NAMED_MAX {
-        found.not_applied.push(format!("{} more statuses were not applied", left - NAMED_MAX));
+        found.notes.push(format!("{} more statuses were not applied", left - NAMED_MAX));
     }
     Ok(found)
 }
 
 fn differs(plan: &Plan, draft: &Draft) -> bool {
-    draft.tasks.iter().any(|task| {
-        let now = plan.task(task.spec.id.as_str()).map_or(Status::Pending, |task| task.state.status);
-        now != task.state.status
+    draft.tasks.iter().any(|task| match plan.task(task.spec.id.as_str()) {
+        // Other words set a task back.
+        Some(now) => {
+            now.state.status != task.state.status || now.state.status.is_finished() && now.spec != task.spec
+        }
+        None => task.state.status != Status::Pending,
     })
 }
 

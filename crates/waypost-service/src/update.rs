@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use waypost_core::{Command, DiffStat, Difference, Draft, PlanId, TaskId, differences, reopened_tasks};
+use waypost_core::{Command, DiffStat, Difference, Draft, Plan, PlanId, TaskId, differences, reopened_tasks};
 use waypost_formats::{Baseline, Dialect, Written, fit_to_plan};
 
 use crate::caller::Caller;
@@ -142,29 +142,49 @@ impl Service {
         source: SourceText,
         guard: Guard,
     ) -> Result<UpdateReply, ServiceError> {
-        let (actor, config) = (by.actor.clone(), self.config()?);
-        let (written, (before, mut notes)) = self.write_with(by, plan, guard, move |plan| {
+        let (caller, config) = (by.clone(), self.config()?);
+        let written_from = self.written_from(plan, &source)?;
+        let (written, (before, mut notes, phase)) = self.write_with(by, plan, guard, move |plan| {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
             let written = Written { text, dialect: *format, file_name: file_name.as_deref(), name };
-            let mut update = waypost_formats::update(written, &before, plan.free_task_ids())
-                .map_err(|error| ServiceError::of_update(name, error))?;
+            let mut update =
+                waypost_formats::update(written, &before, written_from.as_ref(), plan.free_task_ids())
+                    .map_err(|error| ServiceError::of_update(name, error))?;
             let statuses = if let Command::Replace(draft) = &update.command {
-                status_changes(&config, plan, &actor, draft)?
+                status_changes(&config, plan, &caller, draft)?
             } else {
                 StatusChanges::default()
             };
-            update.notes.extend(statuses.not_applied);
+            update.notes.extend(statuses.notes);
             let commands = std::iter::once(update.command).chain(statuses.commands).collect();
-            Ok((commands, (before, update.notes)))
+            Ok((commands, (before, update.notes, update.phase)))
         })?;
         let after = self.read(plan, |plan| plan.to_draft())?;
+        if let Some(phase) = phase.filter(|phase| *phase != after.state.phase) {
+            notes.push(format!("the plan was not set to {}: a text does not do that", phase.as_str()));
+        }
         let differences = differences(&before, &after);
         let changes = DiffStat::of(&differences);
         notes.extend(removed_values(&differences));
         let again = reopened_tasks(&before, &after);
         let approval_voided = before.state.approval.is_some() && after.state.approval.is_none();
         Ok(UpdateReply { written, changes, again, approval_voided, notes })
+    }
+
+    /// Returns the plan as it was when a text was written that names an earlier version of it.
+    fn written_from(&self, plan: &PlanId, source: &SourceText) -> Result<Option<Draft>, ServiceError> {
+        let SourceText { text, format, file_name, .. } = source;
+        let Ok(mut reading) = waypost_formats::read(text, *format, file_name.as_deref()) else {
+            return Ok(None);
+        };
+        let is_of_plan = |draft: &Draft| draft.id.as_ref() == Some(plan) && draft.version > 0;
+        let (Some(draft), true) = (reading.drafts.pop(), reading.drafts.is_empty()) else { return Ok(None) };
+        if !is_of_plan(&draft) || self.read(plan, Plan::version)? <= draft.version {
+            return Ok(None);
+        }
+        // Without it, the text is compared with the plan as it is.
+        Ok(self.plans().at_version(plan, draft.version).ok().map(|plan| plan.to_draft()))
     }
 
     /// Updates a plan from an edited file: what differs from `said`, which is what the file said when it was last read, or
@@ -176,15 +196,16 @@ impl Service {
         file: FileDraft,
         guard: Guard,
     ) -> Result<(WriteReply, Vec<String>), ServiceError> {
-        let (actor, config) = (by.actor.clone(), self.config()?);
+        let (caller, config) = (by.clone(), self.config()?);
         self.write_with(by, plan, guard, move |plan| {
             let FileDraft { mut draft, assigned_ids, dialect, said } = file.clone();
             let before = plan.to_draft();
             let baseline = said.as_ref().map_or(Baseline::Format(dialect, None), Baseline::LastText);
-            fit_to_plan(&mut draft, &assigned_ids, baseline, &before, plan.free_task_ids());
-            let StatusChanges { mut commands, not_applied } = status_changes(&config, plan, &actor, &draft)?;
+            let untaken = fit_to_plan(&mut draft, &assigned_ids, baseline, &before, plan.free_task_ids());
+            let StatusChanges { mut commands, mut notes } = status_changes(&config, plan, &caller, &draft)?;
+            notes.extend(untaken);
             commands.insert(0, Command::Replace(Box::new(draft)));
-            Ok((commands, not_applied))
+            Ok((commands, notes))
         })
     }
 }

@@ -2,8 +2,9 @@
 //! nothing, and one edited word changes one word. Seeded, so that a failure can be repeated.
 
 use waypost_core::{
-    Command, Complexity, Dependency, DependencyRule, Draft, ExternalTaskRef, Json, Lock, LockMode, Phase,
-    Plan, PlanChanges, PlanId, Retry, Status, Task, TaskId, TaskSpec, TaskState, Work, validate,
+    Command, Complexity, Dependency, DependencyRule, Digest, Draft, ExternalTaskRef, Json, Lock, LockMode,
+    Phase, Plan, PlanChanges, PlanId, PlannerNotes, Retry, Status, Task, TaskId, TaskSpec, TaskState, Work,
+    validate,
 };
 use waypost_formats::{Dialect, Form, Update, Written, read, update, write};
 use waypost_testkit::{SeededRng, id};
@@ -97,7 +98,7 @@ fn free_ids() -> impl Iterator<Item = TaskId> {
 
 fn updated(text: &str, dialect: Dialect, before: &Draft) -> Update {
     let written = Written { text, dialect: Some(dialect), file_name: None, name: "it" };
-    update(written, before, free_ids()).unwrap_or_else(|error| panic!("{dialect}: {error:?}\n{text}"))
+    update(written, before, None, free_ids()).unwrap_or_else(|error| panic!("{dialect}: {error:?}\n{text}"))
 }
 
 /// Returns the plan after the update, as far as the author is concerned.
@@ -121,7 +122,10 @@ fn after(update: &Update, before: &Draft) -> (waypost_core::PlanSpec, Vec<(TaskS
 }
 
 fn author(draft: &Draft) -> (waypost_core::PlanSpec, Vec<(TaskSpec, Status)>) {
-    after(&Update { command: Command::Replace(Box::new(draft.clone())), notes: Vec::new() }, draft)
+    after(
+        &Update { command: Command::Replace(Box::new(draft.clone())), notes: Vec::new(), phase: None },
+        draft,
+    )
 }
 
 #[test]
@@ -437,5 +441,50 @@ fn the_words_of_a_root_are_the_title_only_of_a_plan_that_has_no_other() {
         let update = updated(&text.replace("Old", "New"), Dialect::Frctl, &before);
         let (spec, tasks) = after(&update, &before);
         assert_eq!((spec.title.as_str(), tasks[0].0.description.as_str()), (expected, "New words"));
+    }
+}
+
+#[test]
+fn what_a_form_leaves_out_of_a_plan_stays() {
+    let mut before = Draft::new("T");
+    before.id = Some("plan".parse().unwrap());
+    let digest = Digest {
+        summary: "S".to_owned(),
+        key_decisions: vec!["k".to_owned()],
+        artifacts: vec!["f.py".to_owned()],
+        compression_ratio: None,
+        fidelity_score: Some(0.5),
+    };
+    let thinking = PlannerNotes { digest: Some(digest), ..PlannerNotes::default() };
+    let spec = TaskSpec { thinking: Some(Box::new(thinking)), ..TaskSpec::new(id("a"), "x") };
+    let done = TaskState { status: Status::Done, ..TaskState::default() };
+    before.tasks = vec![Task { spec, state: done }, Task::new(TaskSpec::new(id("b"), "y"))];
+    let before = Plan::from_trusted_draft("plan".parse().unwrap(), before).to_draft();
+    let text = write(&before, Dialect::Frctl, Form::Program).unwrap().text;
+    assert_eq!(after(&updated(&text, Dialect::Frctl, &before), &before), author(&before));
+    // An item without a status says nothing about it, although another one has one.
+    let text = write(&before, Dialect::Agora, Form::Document).unwrap().text;
+    let ticked = text.replacen("\"id\": \"b\"", "\"status\": \"done\", \"id\": \"b\"", 1);
+    assert_ne!(text, ticked);
+    let (_, tasks) = after(&updated(&ticked, Dialect::Agora, &before), &before);
+    assert_eq!(tasks.iter().map(|(_, status)| *status).collect::<Vec<_>>(), [Status::Done; 2]);
+}
+
+#[test]
+fn the_list_of_a_plan_without_tasks_changes_nothing() {
+    for (title, body) in [
+        ("", "Read me.\n"),
+        ("", "# Ideas\n\n- [ ] a\n- [x] b\n"),
+        ("Ideas", "# Ideas\n\nText.\n"),
+        ("Ideas", "- [ ] a\n"),
+    ] {
+        let mut before = Draft::new(title);
+        before.spec.body = body.to_owned();
+        let text = write(&before, Dialect::Checklist, Form::AsRead).unwrap().text;
+        for dialect in [Some(Dialect::Checklist), None] {
+            let written = Written { text: &text, dialect, file_name: None, name: "it" };
+            let update = update(written, &before, None, free_ids()).unwrap();
+            assert_eq!(after(&update, &before), author(&before), "{title:?} {body:?}");
+        }
     }
 }

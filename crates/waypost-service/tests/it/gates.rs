@@ -159,7 +159,7 @@ pub(crate) fn skipped() -> TaskReport {
     TaskReport::Skipped { reason: None }
 }
 
-fn set(task: &str, status: StatusChange) -> Vec<EditOp> {
+pub(crate) fn set(task: &str, status: StatusChange) -> Vec<EditOp> {
     vec![EditOp::SetStatus { task: id(task), status, take_over: false }]
 }
 

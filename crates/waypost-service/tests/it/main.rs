@@ -9,3 +9,4 @@ mod lifecycle;
 mod plan_status;
 mod preview;
 mod signatures;
+mod update;
