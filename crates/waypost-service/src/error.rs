@@ -61,6 +61,10 @@ pub enum ServiceError {
         /// All problems found.
         problems: Vec<Problem>,
     },
+    /// Several operations of one edit are wrong.
+    #[error("{} operations are wrong", .0.len())]
+    #[strum(serialize = "invalid")]
+    WrongOperations(Vec<WrongOperation>),
     /// The text cannot be parsed as a plan.
     #[error("{name}: {error}")]
     #[strum(serialize = "invalid")]
@@ -217,6 +221,15 @@ pub enum ServiceError {
     Store(StoreError),
 }
 
+/// An operation of an edit that is wrong.
+#[derive(Debug)]
+pub struct WrongOperation {
+    /// Its place among the operations, from 0.
+    pub index: usize,
+    /// Why it is refused.
+    pub error: ServiceError,
+}
+
 /// An id that no plan has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPlan {
@@ -327,6 +340,13 @@ impl ServiceError {
         if let Self::NotAttested(error) = self {
             return error.code().to_owned();
         }
+        if let Self::WrongOperations(wrong) = self {
+            let mut codes = wrong.iter().map(|one| one.error.code());
+            let first = codes.next().unwrap_or_default();
+            if codes.all(|code| code == first) {
+                return first;
+            }
+        }
         <&str>::from(self).to_owned()
     }
 
@@ -352,6 +372,10 @@ impl ServiceError {
             }
             Self::DoubtfulDone { task, phrase } => json!({ "task": task, "phrase": phrase }),
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
+            Self::WrongOperations(wrong) => {
+                let one = |WrongOperation { index, error }: &WrongOperation| json!({ "index": index, "code": error.code(), "message": error.to_string() });
+                json!({ "operations": wrong.iter().map(one).collect::<Vec<_>>() })
+            }
             Self::ChangedSinceSeen { seen, current, changes, .. } => {
                 json!({ "seen": seen, "current": current, "changes": changes })
             }
@@ -382,6 +406,7 @@ impl ServiceError {
                     _ => Hint::FixProblems,
                 }
             }
+            Self::WrongOperations(_) => Hint::FixProblems,
             Self::Refused(Refusal::HumanGate { plan, task, .. }) => {
                 Hint::AskPerson(PersonAct::on_task(PersonVerb::Answer, plan, task))
             }
