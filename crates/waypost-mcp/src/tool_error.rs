@@ -129,6 +129,10 @@ impl ToolError {
 
     /// Sets the hint in the phrases of a toolset, for a caller on this machine or another.
     pub(crate) fn with_hints(mut self, ways: &HintPhrases, over_http: bool) -> Self {
+        if self.several.iter().any(|one| one.cause.is_some()) {
+            let several = self.several.into_iter().map(|one| one.with_hints(ways, over_http));
+            return Self::joined(several.collect());
+        }
         let before = self.text();
         if let Some(cause) = self.cause.take() {
             self.hint = waypost_text::sanitize(&hints::about(&cause, ways)).into_owned();

@@ -279,11 +279,8 @@ fn all_refused_operations_are_named_with_their_places() {
         { "op": "hold", "task": "y" },
     ]);
     let told = session.ask("plan_edit", json!({ "plan": id, "ops": ops }));
-    assert!(
-        told.text.contains("ops[2]: no task is called x")
-            && told.text.contains("ops[4]: no task is called y"),
-        "{}",
-        told.text
-    );
+    let expected = "ops[2]: no task is called x; did you mean m?; ops[4]: no task is called y; did you mean m?; fix all of them, then retry";
+    assert_eq!(told.text, expected);
+    assert_eq!(told.value["problems"][1]["hint"], "did you mean m?", "{}", told.value);
     assert_eq!(told.value["code"], "no_such_task", "{}", told.value);
 }
