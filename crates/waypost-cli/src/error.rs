@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use waypost_core::{Phase, Problem, Refusal};
 use waypost_formats::Unreadable;
-use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject, WrongOperation};
+use waypost_service::{Hint, PersonAct, PersonVerb, ServiceError, Subject};
 use waypost_store::{Conflict, PlanStore, StoreError, WriteError};
 use waypost_text::sanitize;
 
@@ -321,12 +321,7 @@ impl From<ServiceError> for Failure {
                 failure.details.extend(changes.iter().map(|line| format!("  {}", reveal(line))));
                 failure
             }
-            ServiceError::WrongOperations(wrong) => {
-                let mut failure = Self::new(Exit::Invalid, error.to_string(), hint);
-                let line = |one: &WrongOperation| format!("  operation {}: {}", one.index + 1, one.error);
-                failure.details.extend(wrong.iter().map(|one| reveal(&line(one)).into_owned()));
-                failure
-            }
+            ServiceError::WrongOperations(_) => Self::new(Exit::Invalid, error.to_string(), hint),
             ServiceError::QuestionChanged { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }

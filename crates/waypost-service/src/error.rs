@@ -15,6 +15,9 @@ pub(crate) const APPROVING_REJECTED: &str = "approving what a person rejected";
 /// Maximum width of a question in a message, in columns.
 const QUESTION_COLUMNS_MAX: usize = 200;
 
+/// Maximum number of wrong operations in a message.
+const OPERATIONS_NAMED_MAX: usize = 10;
+
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -62,7 +65,7 @@ pub enum ServiceError {
         problems: Vec<Problem>,
     },
     /// Several operations of one edit are wrong.
-    #[error("{} operations are wrong", .0.len())]
+    #[error("{} operations are wrong: {}", .0.len(), operations_text(.0))]
     #[strum(serialize = "invalid")]
     WrongOperations(Vec<WrongOperation>),
     /// The text cannot be parsed as a plan.
@@ -305,6 +308,15 @@ pub(crate) fn proof_text(proof: Proof) -> &'static str {
         Proof::Signature => "a signature",
         Proof::Touch => "a signature with touch",
     }
+}
+
+fn operations_text(wrong: &[WrongOperation]) -> String {
+    let words = |one: &WrongOperation| format!("operation {}: {}", one.index + 1, one.error);
+    let mut named: Vec<String> = wrong.iter().take(OPERATIONS_NAMED_MAX).map(words).collect();
+    if wrong.len() > named.len() {
+        named.push(format!("and {} more", wrong.len() - named.len()));
+    }
+    named.join("; ")
 }
 
 fn first_of(problems: &[Problem]) -> String {

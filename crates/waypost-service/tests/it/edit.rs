@@ -33,6 +33,9 @@ fn every_wrong_operation_is_named_and_none_that_only_follows_from_another() {
         let error = service.edit(&by, &plan, ops, Guard::NONE).unwrap_err();
         let named: Vec<String> = match &error {
             ServiceError::WrongOperations(wrong) => {
+                let last = &wrong[wrong.len() - 1];
+                let words = format!("; operation {}: {}", last.index + 1, last.error);
+                assert!(error.to_string().ends_with(&words), "{error}");
                 wrong.iter().map(|one| format!("{}: {}", one.index, one.error)).collect()
             }
             one => vec![one.to_string()],
