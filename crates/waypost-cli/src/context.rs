@@ -129,6 +129,11 @@ impl Context {
         crate::actor::find(self.global.actor.as_deref())
     }
 
+    /// The calling actor, if `--as` names it.
+    pub fn actor_option(&self) -> Outcome<Option<Actor>> {
+        self.global.actor.is_some().then(|| self.actor()).transpose()
+    }
+
     /// The arguments that select a store other than the workspace's own. `WAYPOST_STORE` is not included.
     pub fn store_arguments(&self) -> Vec<String> {
         let from_variable = std::env::var("WAYPOST_STORE").ok();

@@ -321,6 +321,7 @@ impl From<ServiceError> for Failure {
                 failure.details.extend(changes.iter().map(|line| format!("  {}", reveal(line))));
                 failure
             }
+            ServiceError::WrongOperations(_) => Self::new(Exit::Invalid, error.to_string(), hint),
             ServiceError::QuestionChanged { .. } => Self::new(Exit::Conflict, error.to_string(), hint),
             ServiceError::IdUsed(_)
             | ServiceError::HeldByOtherSession { .. }

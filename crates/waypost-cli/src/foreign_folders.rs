@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use waypost_core::Draft;
-use waypost_formats::frctl::{is_index_line, update_index};
-use waypost_formats::{Dialect, read};
+use waypost_formats::frctl::{is_index_line, remove_from_index, update_index};
+use waypost_formats::{Dialect, Unreadable, read};
 use waypost_store::{ArchiveFilter, PlanStore, Query};
 
 use crate::error::{Failure, Outcome};
@@ -103,14 +103,28 @@ pub fn keep_index(written: &Path, dialect: Dialect, draft: &Draft) -> Outcome {
     if dialect != Dialect::Frctl || written == path || !(path.is_file() || is_frctls()) {
         return Ok(());
     }
+    change_index(&path, |known| update_index(known, draft).map(Some))
+}
+
+/// Removes a plan whose file is gone from the index of its folder, if there is one.
+pub fn drop_from_index(folder: &Path, draft: &Draft) -> Outcome {
+    change_index(&folder.join(INDEX), |known| match known {
+        Some(known) => remove_from_index(known, draft),
+        None => Ok(None),
+    })
+}
+
+/// Writes what `change` makes of an index, unless that is nothing. Another program may write it at the same time.
+fn change_index(path: &Path, change: impl Fn(Option<&str>) -> Result<Option<String>, Unreadable>) -> Outcome {
     for _ in 0..INDEX_TRIES {
         let known = path.is_file().then(|| files::read(&path.display().to_string())).transpose()?;
-        let index = update_index(known.as_deref(), draft);
+        let index = change(known.as_deref());
         let index = index.map_err(|error| Failure::unreadable(&path.display().to_string(), error))?;
+        let Some(index) = index else { return Ok(()) };
         let is_written = match &known {
             Some(known) if *known == index => true,
-            Some(known) => files::replace(&path, known, &index)?,
-            None => files::write(&path, &index, false).is_ok(),
+            Some(known) => files::replace(path, known, &index)?,
+            None => files::write(path, &index, false).is_ok(),
         };
         if is_written {
             return Ok(());

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use waypost_store::PlanStore;
 
-pub use self::record::Link;
+pub use self::record::{Link, LinkedFile};
 pub use self::sync::{FileChange, Reporting, Synced, sync};
 use crate::context::{Context, open_store};
 use crate::error::{Failure, Outcome};

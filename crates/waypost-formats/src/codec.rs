@@ -43,7 +43,8 @@ pub fn read(text: &str, dialect: Option<Dialect>, file_name: Option<&str>) -> Re
     reading
         .notes
         .extend(repeated.map(|key| format!("the key {key} is there more than once; one of them counts")));
-    if text.trim_start().starts_with(['{', '[']) {
+    // A clido plan may be in the prose of a model's reply. What is JSON in Markdown is looked at where it is read.
+    if reading.dialect == Dialect::Clido || text.trim_start().starts_with(['{', '[']) {
         reading.notes.extend(long_numbers(text));
     }
     Ok(reading)

@@ -16,7 +16,7 @@ use waypost_core::{
     TaskSpec, Timestamp,
 };
 
-pub use self::index::{is_index_line, update_index, write_index};
+pub use self::index::{is_index_line, remove_from_index, update_index, write_index};
 use self::status::{goal_word, read_status};
 use self::tree::{Tree, child_ids, root_description};
 pub(crate) use self::write::write;
@@ -84,6 +84,12 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
         if !draft.tasks.iter().any(|task| task.spec.id.as_str() == root) {
             let detail = format!("the root goal {root} is not among the goals");
             reading.problems.push(Problem::plan(ProblemKind::Format { detail }));
+        }
+        let is_beside = |task: &&Task| task.spec.parent.is_none() && task.spec.id.as_str() != root;
+        let beside: Vec<Value> =
+            draft.tasks.iter().filter(is_beside).map(|task| task.spec.id.as_str().into()).collect();
+        if !beside.is_empty() {
+            kept.set("beside_root", beside);
         }
         kept.set("root", root);
     }

@@ -1,12 +1,39 @@
 //! Finds numbers in a JSON text that have more digits than a number of 64 bits can keep.
 
+use serde::de::IgnoredAny;
+
 /// Maximum number of numbers that are named.
 const NAMED_MAX: usize = 10;
+/// Maximum number of braces in prose that are tried as the start of an object.
+const OBJECTS_MAX: usize = 50;
 /// Maximum characters of a number that are shown.
 const SHOWN_MAX: usize = 40;
 
-/// Returns a note for each number in the text that changes when it is read, with its line. The text is JSON.
+/// Returns a note for each number in the text that changes when it is read, with its line. The text is JSON, or has objects in
+/// prose.
 pub(crate) fn long_numbers(text: &str) -> Vec<String> {
+    let named = |first: usize, part: &str| -> Vec<String> {
+        let found = long_numbers_of(part).into_iter();
+        found.map(|(line, words)| format!("line {}: {words}", first + line)).collect()
+    };
+    if text.trim_start().starts_with(['{', '[']) {
+        return named(0, text);
+    }
+    let (mut at, mut notes) = (0, Vec::new());
+    for _ in 0..OBJECTS_MAX {
+        let Some(begin) = text[at..].find('{') else { break };
+        at += begin;
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<IgnoredAny>();
+        let length = values.next().and_then(Result::ok).map_or(0, |_| values.byte_offset());
+        notes.extend(named(text[..at].matches('\n').count(), &text[at..at + length]));
+        at += length.max(1);
+    }
+    notes.truncate(NAMED_MAX);
+    notes
+}
+
+/// Returns the numbers in a JSON text that change when they are read: the line of each, from 1, and what becomes of it.
+pub(crate) fn long_numbers_of(text: &str) -> Vec<(usize, String)> {
     let mut notes = Vec::new();
     let bytes = text.as_bytes();
     let (mut at, mut line, mut in_text) = (0, 1, false);
@@ -21,9 +48,8 @@ pub(crate) fn long_numbers(text: &str) -> Vec<String> {
                 let number = &text[at..at + length];
                 if let Some(read) = changed(number) {
                     let shown = waypost_text::truncate(number, SHOWN_MAX);
-                    notes.push(format!(
-                        "line {line}: the number {shown} has too many digits; it is kept as {read}"
-                    ));
+                    let words = format!("the number {shown} has too many digits; it is kept as {read}");
+                    notes.push((line, words));
                 }
                 at += length;
                 continue;
@@ -54,6 +80,18 @@ fn digits(number: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_named_in_the_objects_of_a_prose() {
+        let text =
+            "It \"costs 123456789012345678901 {or more}:\n```json\n{\"a\":\n123456789012345678901}\n```\n";
+        assert_eq!(
+            long_numbers(text),
+            [
+                "line 4: the number 123456789012345678901 has too many digits; it is kept as 123456789012345680000"
+            ]
+        );
+    }
 
     #[test]
     fn only_numbers_that_change_are_named() {

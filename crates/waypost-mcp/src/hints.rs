@@ -60,7 +60,7 @@ pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
     let hint = match error {
         ServiceError::Refused(refusal) => return of(refusal, ways),
         ServiceError::NotApproved { refusal, .. } => return of(refusal, ways),
-        ServiceError::Invalid { .. } => "fix all of them, then retry",
+        ServiceError::Invalid { .. } | ServiceError::WrongOperations(_) => "fix all of them, then retry",
         ServiceError::Conflict(_) => "nothing was written; read the changes, then retry",
         ServiceError::NoSuchPlan(unknown) => match &unknown.nearest {
             Some(near) => return format!("did you mean {near}?"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, ProblemLocation, Refusal};
-use waypost_service::{ServiceError, Subject};
+use waypost_service::{ServiceError, Subject, WrongOperation};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::hints::{self, HintPhrases};
@@ -96,6 +96,16 @@ impl ToolError {
         Self { several: problems.iter().map(single).collect(), ..told }
     }
 
+    /// The error for an edit of several operations; `place` names those that are wrong.
+    pub(crate) fn of_operations(error: ServiceError, place: impl Fn(usize) -> String) -> Self {
+        let ServiceError::WrongOperations(wrong) = error else { return error.into() };
+        let placed = wrong.into_iter().map(|WrongOperation { index, error }| {
+            let told = Self::from(error);
+            Self { message: format!("{}: {}", place(index), told.message), ..told }
+        });
+        Self::joined(placed.collect())
+    }
+
     /// The error for a version conflict, with the changes by others.
     fn conflict(conflict: &Conflict, message: String) -> Self {
         let mut shown = reply_text::changes(&conflict.differences);
@@ -119,6 +129,10 @@ impl ToolError {
 
     /// Sets the hint in the phrases of a toolset, for a caller on this machine or another.
     pub(crate) fn with_hints(mut self, ways: &HintPhrases, over_http: bool) -> Self {
+        if self.several.iter().any(|one| one.cause.is_some()) {
+            let several = self.several.into_iter().map(|one| one.with_hints(ways, over_http));
+            return Self::joined(several.collect());
+        }
         let before = self.text();
         if let Some(cause) = self.cause.take() {
             self.hint = waypost_text::sanitize(&hints::about(&cause, ways)).into_owned();
@@ -179,6 +193,7 @@ impl From<ServiceError> for ToolError {
                 Self::invalid(problems)
             }
             ServiceError::Conflict(conflict) => Self::conflict(conflict, error.to_string()),
+            ServiceError::WrongOperations(_) => Self::of_operations(error, |index| format!("ops[{index}]")),
             ServiceError::Refused(_)
             | ServiceError::NoSuchPlan(_)
             | ServiceError::Ambiguous { .. }

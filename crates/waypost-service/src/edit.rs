@@ -11,7 +11,7 @@ use waypost_core::{
 
 use crate::agent_references::AgentReferences;
 use crate::caller::Caller;
-use crate::error::{ServiceError, Subject};
+use crate::error::{ServiceError, Subject, WrongOperation};
 use crate::false_done::check_false_done;
 use crate::report::{LEASE_SECONDS_DEFAULT, holder_of};
 use crate::service::{Guard, Service, Terms, WriteResult, resolve_task};
@@ -153,7 +153,30 @@ impl Service {
     /// Edits a plan: all operations in one version, or none.
     pub fn edit(&self, by: &Caller, plan: &PlanId, ops: Vec<EditOp>, guard: Guard) -> WriteResult {
         let ops = Arc::new(ops);
-        self.retry_after_expiry(plan, || self.try_edit(by, plan, &ops, guard))
+        let edited = self.retry_after_expiry(plan, || self.try_edit(by, plan, &ops, guard));
+        edited.or_else(|error| Err(self.with_other_operations(by, plan, &ops, error)?))
+    }
+
+    /// Adds the other operations that are wrong to the error about the first, so that the caller can fix all of them at once.
+    fn with_other_operations(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        ops: &[EditOp],
+        error: ServiceError,
+    ) -> Result<ServiceError, ServiceError> {
+        let is_of_one = matches!(
+            &error,
+            ServiceError::Refused(_) | ServiceError::Invalid { .. } | ServiceError::Ambiguous { .. }
+        );
+        if ops.len() < 2 || !is_of_one {
+            return Ok(error);
+        }
+        let references = self.agent_references(plan, ops.iter().flat_map(references).collect())?;
+        let wrong = self.read(plan, |plan| wrong_operations(plan, by, &references, ops))?;
+        // The first error may be one of the caller's rights, or of the configuration; it stands alone.
+        let is_known = wrong.iter().any(|one| one.error.to_string() == error.to_string());
+        Ok(if wrong.len() > 1 && is_known { ServiceError::WrongOperations(wrong) } else { error })
     }
 
     fn try_edit(&self, by: &Caller, plan: &PlanId, ops: &Arc<Vec<EditOp>>, guard: Guard) -> WriteResult {
@@ -360,6 +383,76 @@ impl<'a> Edit<'a> {
         let mut named = HashSet::new();
         dependencies.retain(|on| named.insert(on.clone()));
         Ok(())
+    }
+}
+
+/// Returns the operations that the plan refuses, each after those before it that it accepts. Leaves out those that may be refused
+/// only because an operation before them is.
+fn wrong_operations(
+    plan: &Plan,
+    by: &Caller,
+    references: &AgentReferences,
+    ops: &[EditOp],
+) -> Vec<WrongOperation> {
+    let at = plan.state().updated_at.unwrap_or(Timestamp::from_micros(0));
+    let (mut edit, mut now) = (Edit::new(plan, by, references), Cow::Borrowed(plan));
+    let mut wrong: Vec<WrongOperation> = Vec::new();
+    // Tasks that a refused operation names, and those that it would have added.
+    let (mut touched, mut not_added) = (BTreeSet::new(), BTreeSet::new());
+    for (index, op) in ops.iter().enumerate() {
+        let accepted = edit.commands.len();
+        let decided = edit.push(op).and_then(|()| match edit.commands.last() {
+            Some(command) => Ok(now.decide(&by.actor, at, command)?),
+            None => Ok(Vec::new()),
+        });
+        let error = match decided {
+            Ok(events) => {
+                now.to_mut().advance(&events, at);
+                continue;
+            }
+            Err(error) => error,
+        };
+        edit.commands.truncate(accepted);
+        let named = named_tasks(op);
+        let follows = if let ServiceError::Refused(Refusal::NoSuchTask { task, .. }) = &error {
+            not_added.contains(task.as_str())
+        } else if named.is_empty() {
+            !wrong.is_empty()
+        } else {
+            named.iter().any(|task| touched.contains(task))
+        };
+        if !follows {
+            wrong.push(WrongOperation { index, error });
+        }
+        if let EditOp::AddTasks { tasks, .. } = op {
+            not_added.extend(tasks.iter().filter_map(|task| task.id.as_ref()).map(TaskId::as_str));
+        }
+        touched.extend(named);
+    }
+    wrong
+}
+
+/// Returns the tasks that an operation names; none for one that concerns the whole plan.
+fn named_tasks(op: &EditOp) -> Vec<&TaskId> {
+    match op {
+        EditOp::AddTasks { tasks, position } => {
+            let own = tasks.iter().flat_map(|task| task.id.iter().chain(&task.spec.parent));
+            let on = tasks.iter().flat_map(|task| &task.spec.depends_on).filter_map(Dependency::here);
+            own.chain(on).chain(sibling(position)).collect()
+        }
+        EditOp::ReviseTask { task, changes } => {
+            let on = changes.depends_on.iter().flatten().chain(&changes.add_dependencies);
+            on.filter_map(Dependency::here).chain([task]).collect()
+        }
+        EditOp::MoveTask { task, parent, position } => {
+            let parent = parent.iter().flatten();
+            parent.chain(sibling(position)).chain([task]).collect()
+        }
+        EditOp::RemoveTask { task, .. }
+        | EditOp::SetStatus { task, .. }
+        | EditOp::HoldTask { task, .. }
+        | EditOp::UnholdTask { task } => vec![task],
+        EditOp::RevisePlan(_) | EditOp::SetPhase { .. } | EditOp::SetArchived(_) => Vec::new(),
     }
 }
 

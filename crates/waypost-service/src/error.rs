@@ -15,6 +15,9 @@ pub(crate) const APPROVING_REJECTED: &str = "approving what a person rejected";
 /// Maximum width of a question in a message, in columns.
 const QUESTION_COLUMNS_MAX: usize = 200;
 
+/// Maximum number of wrong operations in a message.
+const OPERATIONS_NAMED_MAX: usize = 10;
+
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -61,6 +64,10 @@ pub enum ServiceError {
         /// All problems found.
         problems: Vec<Problem>,
     },
+    /// Several operations of one edit are wrong.
+    #[error("{} operations are wrong: {}", .0.len(), operations_text(.0))]
+    #[strum(serialize = "invalid")]
+    WrongOperations(Vec<WrongOperation>),
     /// The text cannot be parsed as a plan.
     #[error("{name}: {error}")]
     #[strum(serialize = "invalid")]
@@ -225,6 +232,15 @@ pub enum ServiceError {
     Store(StoreError),
 }
 
+/// An operation of an edit that is wrong.
+#[derive(Debug)]
+pub struct WrongOperation {
+    /// Its place among the operations, from 0.
+    pub index: usize,
+    /// Why it is refused.
+    pub error: ServiceError,
+}
+
 /// An id that no plan has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPlan {
@@ -302,6 +318,15 @@ pub(crate) fn proof_text(proof: Proof) -> &'static str {
     }
 }
 
+fn operations_text(wrong: &[WrongOperation]) -> String {
+    let words = |one: &WrongOperation| format!("operation {}: {}", one.index + 1, one.error);
+    let mut named: Vec<String> = wrong.iter().take(OPERATIONS_NAMED_MAX).map(words).collect();
+    if wrong.len() > named.len() {
+        named.push(format!("and {} more", wrong.len() - named.len()));
+    }
+    named.join("; ")
+}
+
 fn first_of(problems: &[Problem]) -> String {
     match problems {
         [] => "no problem is known".to_owned(),
@@ -335,6 +360,13 @@ impl ServiceError {
         if let Self::NotAttested(error) = self {
             return error.code().to_owned();
         }
+        if let Self::WrongOperations(wrong) = self {
+            let mut codes = wrong.iter().map(|one| one.error.code());
+            let first = codes.next().unwrap_or_default();
+            if codes.all(|code| code == first) {
+                return first;
+            }
+        }
         <&str>::from(self).to_owned()
     }
 
@@ -360,6 +392,10 @@ impl ServiceError {
             }
             Self::DoubtfulDone { task, phrase } => json!({ "task": task, "phrase": phrase }),
             Self::Invalid { problems, .. } => json!({ "problems": problems }),
+            Self::WrongOperations(wrong) => {
+                let one = |WrongOperation { index, error }: &WrongOperation| json!({ "index": index, "code": error.code(), "message": error.to_string() });
+                json!({ "operations": wrong.iter().map(one).collect::<Vec<_>>() })
+            }
             Self::ChangedSinceSeen { seen, current, changes, .. } => {
                 json!({ "seen": seen, "current": current, "changes": changes })
             }
@@ -390,6 +426,7 @@ impl ServiceError {
                     _ => Hint::FixProblems,
                 }
             }
+            Self::WrongOperations(_) => Hint::FixProblems,
             Self::Refused(Refusal::HumanGate { plan, task, .. }) => {
                 Hint::AskPerson(PersonAct::on_task(PersonVerb::Answer, plan, task))
             }

@@ -58,7 +58,7 @@ pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
 pub use edit::{EditOp, NewTask, StatusChange};
 pub use edit_conflicts::{edit_conflicts, removed_task};
-pub use error::{IdOf, ServiceError, Subject, UnknownPlan};
+pub use error::{IdOf, ServiceError, Subject, UnknownPlan, WrongOperation};
 pub use event_text::{consequence_summary, summary};
 pub use false_done::find_failure_phrase;
 pub use gate::{HumanTask, external_tasks, gates_of, tasks_behind_gates, unproved_gates};

@@ -114,38 +114,37 @@ impl RunnableDraft {
 }
 
 impl Service {
+    /// Returns the stored plan that submitting this draft again returns, if there is one. Writes nothing.
+    pub fn find_submitted(&self, draft: &RunnableDraft) -> Result<Option<PlanId>, SubmitError> {
+        let RunnableDraft { draft, executor, alternative } = draft;
+        let Some(id) = &draft.id else { return Ok(None) };
+        let is_same = |id: &PlanId| match self.plans().with_plan(id, Plan::to_draft) {
+            Ok(stored) => is_the_same(id, stored, draft, executor.as_deref()).map(|()| Some(id.clone())),
+            Err(WriteError::NotFound(_)) => Ok(None),
+            Err(error) => Err(ServiceError::from(error).into()),
+        };
+        let found = is_same(id);
+        let imported = alternative.as_ref().filter(|_| found.is_err()).and_then(|id| is_same(id).ok()?);
+        imported.map_or(found, |id| Ok(Some(id)))
+    }
+
     /// Stores a draft. The same id with the same tasks is the same plan, so that submitting twice creates it once.
-    pub fn submit(&self, by: &Caller, draft: RunnableDraft) -> Result<Submitted, SubmitError> {
+    pub fn submit(&self, by: &Caller, submitted: RunnableDraft) -> Result<Submitted, SubmitError> {
         by.may_edit()?;
-        let RunnableDraft { mut draft, executor, alternative } = draft;
-        owned_by_creator(by, &mut draft);
-        let (plans, config) = (self.plans(), self.config()?);
-        let id = self.id_for(&config, &draft, draft.id.clone())?;
-        self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
-        let new = |draft: Draft| {
-            let (id, by) = (draft.id.clone(), by.actor.clone());
-            plans.create(NewPlan { id, by, draft, approval_required: config.approval.policy.required() })
-        };
-        let Some(id) = draft.id.clone() else {
-            draft.id = id;
-            let committed = new(draft).map_err(ServiceError::from)?;
-            return Ok(Submitted { plan: committed.plan, made: true });
-        };
         // Another caller may create the same id at the same moment; the second iteration finds it.
         for _ in 0..2 {
-            match plans.with_plan(&id, Plan::to_draft) {
-                Ok(known) => {
-                    let same = is_the_same(&id, known, &draft, executor.as_deref());
-                    let imported = alternative.filter(|_| same.is_err()).and_then(|id| {
-                        let known = plans.with_plan(&id, Plan::to_draft).ok()?;
-                        is_the_same(&id, known, &draft, executor.as_deref()).ok()
-                    });
-                    return imported.map_or(same, Ok);
-                }
-                Err(WriteError::NotFound(_)) => {}
-                Err(error) => return Err(ServiceError::from(error).into()),
+            if let Some(plan) = self.find_submitted(&submitted)? {
+                return Ok(Submitted { plan, made: false });
             }
-            match new(draft.clone()) {
+            let mut draft = submitted.draft.clone();
+            owned_by_creator(by, &mut draft);
+            let config = self.config()?;
+            let id = self.id_for(&config, &draft, draft.id.clone())?;
+            self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
+            draft.id = id;
+            let (id, by) = (draft.id.clone(), by.actor.clone());
+            let new = NewPlan { id, by, draft, approval_required: config.approval.policy.required() };
+            match self.plans().create(new) {
                 Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
                 Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
                 Err(error) => return Err(ServiceError::from(error).into()),
@@ -160,12 +159,12 @@ fn is_the_same(
     mut known: Draft,
     draft: &Draft,
     executor: Option<&str>,
-) -> Result<Submitted, SubmitError> {
+) -> Result<(), SubmitError> {
     if let Some(executor) = executor {
         assign_in_draft(&mut known, executor);
     }
     if asks_the_same(&known, draft) {
-        return Ok(Submitted { plan: id.clone(), made: false });
+        return Ok(());
     }
     let differences = differences(&asked(&known), &asked(draft));
     Err(SubmitError::OtherContent { plan: id.clone(), differences })

@@ -439,7 +439,8 @@ impl PlanStore {
                     break;
                 }
                 let tasks: Vec<(TaskId, i32)> = match self.with_plan(&head.id, |plan| {
-                    let tasks = plan.claimable().take(limit);
+                    let started = plan.as_started();
+                    let tasks = started.claimable().take(limit);
                     tasks.map(|task| (task.spec.id.clone(), task.spec.priority)).collect()
                 }) {
                     // The page warns of it.

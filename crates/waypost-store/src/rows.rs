@@ -70,9 +70,9 @@ impl PlanSummary {
         Self { counts: plan.as_started().effective_counts(), ..Self::of(plan) }
     }
 
-    /// Returns the summary of a plan.
+    /// Returns the summary of a plan. Before the start, it counts what its author skips as it will be then.
     pub fn of(plan: &Plan) -> Self {
-        let (spec, state) = (plan.spec(), plan.state());
+        let (spec, state, started) = (plan.spec(), plan.state(), plan.as_started());
         Self {
             id: plan.id().clone(),
             version: plan.version(),
@@ -87,8 +87,8 @@ impl PlanSummary {
             archived: state.archived,
             awaits_approval: state.approval_required && state.approval.is_none()
                 || !state.start_refusals.is_empty(),
-            counts: plan.counts(),
-            urgency: plan.ready().next().map_or(0, |task| task.spec.priority),
+            counts: started.counts(),
+            urgency: started.ready().next().map_or(0, |task| task.spec.priority),
             asking: u32::try_from(plan.asking().count()).unwrap_or(u32::MAX),
             goals: u32::try_from(plan.len()).unwrap_or(u32::MAX),
             atomic: plan.atomic(),

@@ -56,6 +56,9 @@ pub struct LinkedFile {
     pub plan: PlanId,
     /// The version of the plan that the file has.
     pub version: u64,
+    /// Whether the file is gone. What is known about it stays, because it may come back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
 }
 
 impl Link {
@@ -184,6 +187,14 @@ impl Link {
 
     pub fn files(&self) -> &BTreeMap<String, LinkedFile> {
         &self.record.files
+    }
+
+    /// Notes that a file is gone.
+    pub fn note_gone(&mut self, name: &str) -> Outcome {
+        if let Some(file) = self.record.files.get_mut(name) {
+            file.gone = true;
+        }
+        self.save()
     }
 
     /// The text of a file when it was last read or written.

@@ -20,7 +20,7 @@ use super::record::{Link, LinkedFile};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::foreign_folders::keep_index;
+use crate::foreign_folders::{drop_from_index, keep_index};
 use crate::plan_folder::plan_files;
 use crate::plan_input::{FilePlan, Source};
 use crate::view::text;
@@ -122,10 +122,10 @@ pub fn sync(
             }),
         }
     }
-    let mut notes = Vec::new();
+    let mut notes = note_gone_files(plans, link, &known)?;
     match reporting {
         Reporting::Now => {
-            notes = link.take_unreported()?;
+            notes.extend(link.take_unreported()?);
             notes.extend(changes.iter().filter_map(|change| change.note.clone()));
         }
         Reporting::Later => {
@@ -135,6 +135,23 @@ pub fn sync(
         }
     }
     Ok(Synced { changes, notes })
+}
+
+/// Notes which files are gone, and removes their plans from the index, unless they have another file now.
+fn note_gone_files(plans: &PlanStore, link: &mut Link, known: &PlanFiles) -> Outcome<Vec<String>> {
+    let mut notes = Vec::new();
+    let is_gone = |(name, file): &(&String, &LinkedFile)| !file.gone && !link.folder().join(name).exists();
+    let gone = link.files().iter().filter(is_gone).map(|(name, file)| (name.clone(), file.plan.clone()));
+    for (name, plan) in gone.collect::<Vec<_>>() {
+        let draft = plans.with_plan(&plan, |plan| plan.to_draft()).ok();
+        let draft = draft.filter(|_| !known.claimed.contains_key(&plan));
+        match draft.map_or(Ok(()), |draft| drop_from_index(link.folder(), &draft)) {
+            Ok(()) => link.note_gone(&name)?,
+            // An index that cannot be read is left alone; the next time decides.
+            Err(failure) => notes.push(failure.one_line()),
+        }
+    }
+    Ok(notes)
 }
 
 /// Whether a file may be one of a linked folder. A symbolic link may lead anywhere, and a text in Markdown may be anything.
@@ -288,7 +305,7 @@ impl One<'_> {
     /// Writes a plan that has changed into its file, which is as it was.
     fn follow(&mut self, known: &LinkedFile, text: String) -> Outcome<(What, Option<String>)> {
         let Some(now) = self.version(&known.plan)? else { return Ok((What::LeftAlone, None)) };
-        if now == known.version {
+        if now == known.version && !known.gone {
             return Ok((What::Nothing, None));
         }
         let Some(found) = self.read(&text)? else { return Ok((What::Nothing, None)) };
@@ -360,7 +377,7 @@ impl One<'_> {
     fn import(&mut self, found: FilePlan, id: Option<PlanId>) -> Outcome<PlanId> {
         let options = CreateOptions { id, owner: OwnerRule::AsWritten, ..CreateOptions::default() };
         let reply = self.service.create(&by(found.dialect), found.draft, options)?;
-        let file = LinkedFile { plan: reply.plan.clone(), version: reply.version };
+        let file = LinkedFile { plan: reply.plan.clone(), version: reply.version, gone: false };
         self.link.note(self.name, &found.text, file)?;
         let stored = self.plans.with_plan(&reply.plan, |plan| plan.to_draft())?;
         keep_index(self.path, found.dialect, &stored)?;
@@ -396,7 +413,12 @@ impl One<'_> {
                 (found.text, false)
             }
         };
-        self.link.note(self.name, &text, LinkedFile { plan: plan.clone(), version })?;
+        self.link.note(self.name, &text, LinkedFile { plan: plan.clone(), version, gone: false })?;
+        let current = self.plans.with_plan(plan, |plan| plan.to_draft())?;
+        // The file and its plan are together all the same.
+        if let Err(failure) = keep_index(self.path, found.dialect, &current) {
+            notes.push(failure.one_line());
+        }
         let what = match (is_updated, is_written) {
             (false, false) => What::Nothing,
             (true, false) => What::Updated,
@@ -472,7 +494,6 @@ impl One<'_> {
         if !files::replace(self.path, &found.text, &text)? {
             return Ok(Written::NotYet);
         }
-        keep_index(self.path, found.dialect, &current)?;
         Ok(Written::Text(text))
     }
 }

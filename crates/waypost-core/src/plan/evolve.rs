@@ -525,6 +525,7 @@ impl Plan {
         slot.task = OnceLock::from(Box::new(task));
         slot.mirror();
         self.atomic += u32::from(slot.atomic);
+        self.skips += u32::from(slot.skip);
         self.slots.push(slot);
         self.add_name(number);
         number
@@ -794,8 +795,9 @@ impl Plan {
         let slot = self.slot_mut(number);
         slot.alive = false;
         slot.children = Numbers::new();
-        let was_atomic = std::mem::take(&mut slot.atomic);
+        let (was_atomic, was_skip) = (std::mem::take(&mut slot.atomic), std::mem::take(&mut slot.skip));
         self.atomic -= u32::from(was_atomic);
+        self.skips -= u32::from(was_skip);
         self.set_ready(number);
         self.running.remove(&number);
         self.asking.remove(&number);

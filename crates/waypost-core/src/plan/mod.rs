@@ -59,6 +59,8 @@ pub struct Plan {
     asking: BTreeSet<u32>,
     /// The number of tasks that planning marked as atomic.
     atomic: u32,
+    /// The number of tasks that their author skips.
+    skips: u32,
     next_number: u64,
     dirty: DirtySets,
     /// The recorded changes, while [`Plan::advance_telling`] wants to know them.
@@ -92,6 +94,7 @@ impl Plan {
             running: BTreeSet::new(),
             asking: BTreeSet::new(),
             atomic: 0,
+            skips: 0,
             next_number: 1,
             dirty: DirtySets::default(),
             change_log: None,
@@ -162,8 +165,9 @@ impl Plan {
         let same_cause = because_of == task.state.because_of;
         slot.stored = false;
         let (asked, reported, was_atomic) = (slot.asking, slot.reported, slot.atomic);
-        let was_held = slot.held;
+        let (was_held, was_skip) = (slot.held, slot.skip);
         slot.mirror();
+        self.skips = self.skips + u32::from(slot.skip) - u32::from(was_skip);
         self.atomic = self.atomic + u32::from(slot.atomic) - u32::from(was_atomic);
         if reported != slot.reported && slot.elsewhere > 0 {
             // It receives results from other plans again, or no longer.

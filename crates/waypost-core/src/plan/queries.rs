@@ -222,7 +222,8 @@ impl Plan {
         let state = &self.state;
         let awaits_approval = state.approval_required && state.approval.is_none();
         let is_startable = state.phase == Phase::Draft && !state.archived && !awaits_approval;
-        if !is_startable || !self.live().any(|slot| slot.skip && slot.status == Status::Pending) {
+        // Counted, because every write of a draft asks.
+        if self.skips == 0 || !is_startable {
             return Cow::Borrowed(self);
         }
         let by = state.created_by.clone().unwrap_or_else(|| Actor::system("start"));

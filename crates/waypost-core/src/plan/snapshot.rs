@@ -214,6 +214,7 @@ impl Plan {
             slot.satisfies = graph.satisfies[place];
             slot.when = graph.whens[place];
             slot.skip = graph.skips[place];
+            self.skips += u32::from(slot.skip);
             slot.priority = graph.priorities[place];
             slot.parent = graph.parents[place];
             slot.before = before.into();

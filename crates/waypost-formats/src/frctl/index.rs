@@ -137,6 +137,19 @@ pub fn update_index(index: Option<&str>, draft: &Draft) -> Result<String, Unread
     Ok(pretty(&top, 4) + "\n")
 }
 
+/// Returns an index without this plan, or nothing if it is not in it.
+pub fn remove_from_index(index: &str, draft: &Draft) -> Result<Option<String>, Unreadable> {
+    let mut top = object_of(index, Dialect::Frctl)?;
+    let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
+    let id = plan_id_text(draft, &kept, || short_hash(&draft.spec.title));
+    if let Some(Value::Array(plans)) = top.get_mut("plans") {
+        let before = plans.len();
+        plans.retain(|known| known.get("id").and_then(Value::as_str) != Some(&id));
+        return Ok((plans.len() != before).then(|| pretty(&top, 4) + "\n"));
+    }
+    Ok(top.shift_remove(&id).map(|_| pretty(&top, 2)))
+}
+
 /// Keeps what a line of an index has besides.
 fn with_unknown(mut head: Value, known: Option<Value>) -> Value {
     if let (Value::Object(head), Some(Value::Object(known))) = (&mut head, known) {

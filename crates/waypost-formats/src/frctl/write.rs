@@ -1,5 +1,7 @@
 //! Writes frctl's goal trees. Knows the tree and the words, not how they are read.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 use waypost_core::{Digest, Draft, Phase, Status, Task, TaskId, Timestamp};
 
@@ -21,6 +23,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     let kept = PreservedFields::of(&draft.spec.foreign, Dialect::Frctl);
     let shape = Shape::of(form, &kept);
     let mut losses = losses(draft, Dialect::Frctl, PLAN_FIELDS, TASK_FIELDS);
+    let draft = &*below_root(draft, &kept, &mut losses);
     let time = if shape.program { python } else { canonical };
     let id = plan_id_text(draft, &kept, || short_hash(&draft.spec.title));
 
@@ -84,6 +87,27 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     }
     let text = if shape.program { pretty_ascii(&map) } else { pretty(&map, 4) + "\n" };
     Ok(Writing { text, losses: in_order(draft, losses) })
+}
+
+/// Puts tasks that were added beside the root below it, where frctl sees them. What the file itself had there stays.
+fn below_root<'a>(draft: &'a Draft, kept: &PreservedFields, losses: &mut Vec<Loss>) -> Cow<'a, Draft> {
+    let Some(root) = kept.text("root").and(root_of(draft, kept)).map(|root| root.spec.id.clone()) else {
+        return Cow::Borrowed(draft);
+    };
+    let was_beside = kept.get("beside_root").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_added = |task: &Task| {
+        let id = &task.spec.id;
+        task.spec.parent.is_none() && *id != root && !was_beside.iter().any(|known| known == id.as_str())
+    };
+    if !draft.tasks.iter().any(is_added) {
+        return Cow::Borrowed(draft);
+    }
+    let mut draft = draft.clone();
+    for task in draft.tasks.iter_mut().filter(|task| is_added(task)) {
+        losses.push(task_loss(&task.spec.id, "parent"));
+        task.spec.parent = Some(root.clone());
+    }
+    Cow::Owned(draft)
 }
 
 /// Returns when the plan was last changed. A plan that has only been stored was not.

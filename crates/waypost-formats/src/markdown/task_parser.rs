@@ -11,6 +11,7 @@ use waypost_core::{
 };
 
 use crate::front_matter::unended;
+use crate::long_numbers::long_numbers_of;
 
 /// How much of a line has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,12 +340,12 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
         let mut task = Task::new(TaskSpec::new(ids[n].clone(), ""));
         task.spec.parent = item.parent.map(|above| ids[above].clone());
         task.state.status = item.status;
-        let mut wrong = Vec::new();
+        let (mut wrong, mut notes) = (Vec::new(), Vec::new());
         let (description, group) = description_and_group(item.text);
         task.spec.description = description;
         if let Some(group) = group {
             for (key, value) in group {
-                set(&mut task, key, &value, &mut wrong, &mut found.notes);
+                set(&mut task, key, &value, &mut wrong, &mut notes);
             }
         } else if item.text.ends_with(')') && item.text.contains("(after:") {
             found.notes.push(format!(
@@ -356,8 +357,9 @@ fn finish(mut items: Vec<Item<'_>>, mut found: Lines) -> Lines {
             task.spec.notes = item.note_lines.join("\n");
         }
         for (key, value) in &item.attributes {
-            set(&mut task, key, value, &mut wrong, &mut found.notes);
+            set(&mut task, key, value, &mut wrong, &mut notes);
         }
+        found.notes.extend(notes.into_iter().map(|note| format!("task {}: {note}", task.spec.id)));
         found.problems.extend(wrong.into_iter().map(|wrong| Problem::task(&task.spec.id, wrong)));
         found.tasks.push(task);
     }
@@ -508,6 +510,7 @@ pub(crate) fn json<T: DeserializeOwned>(text: &str, key: &str, notes: &mut Vec<S
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error: serde_json::Error| error.to_string())?;
     notes.extend(ignored.into_iter().map(|path| format!("`{key}` has no field `{path}`; it was left out")));
+    notes.extend(long_numbers_of(text).into_iter().map(|(_, words)| format!("`{key}`: {words}")));
     Ok(value)
 }
 

@@ -169,3 +169,72 @@ fn several_objects_in_a_file_are_several_plans_in_every_format() {
         }
     }
 }
+
+#[test]
+fn a_number_with_too_many_digits_is_named_in_every_format() {
+    const LONG: &str = "123456789012345678901234567890";
+    let clido = format!(
+        r#"{{"meta": {{"id": "p", "goal": "g"}}, "tasks": [{{"id": "a", "description": "d", "n": {LONG}}}]}}"#
+    );
+    let work = format!(r#"{{"executor": "x", "inputs": {{"n": {LONG}}}}}"#);
+    let texts = [
+        (format!("Here it is, for 1{LONG} people:\n\n```json\n{clido}\n```\n"), "line 4: the number"),
+        (clido, "line 1: the number"),
+        (
+            format!(
+                "---\nid: p\ntitle: t\nversion: 1\nforeign: {{\"x\":{{\"n\":{LONG}}}}}\n---\n\n## Tasks\n\n- [ ] a: d\n"
+            ),
+            "`foreign`: the number",
+        ),
+        (
+            format!("---\nid: p\ntitle: t\nversion: 1\n---\n\n## Tasks\n\n- [ ] a: d\n  work: {work}\n"),
+            "task a: `work`: the number",
+        ),
+        (
+            format!(r#"{{"format": "waypost/1", "title": "t", "tasks": [{{"id": "a", "work": {work}}}]}}"#),
+            "line 1: the number",
+        ),
+        (
+            format!(
+                r#"{{"plan_id": "p", "title": "t", "steps": [{{"step_id": "s", "sequence": 1, "description": "d", "output": {{"n": {LONG}}}}}]}}"#
+            ),
+            "line 1: the number",
+        ),
+        (
+            format!(
+                r#"{{"id": "p", "root_goal_id": "r", "goals": {{"r": {{"id": "r", "description": "d", "status": "pending", "n": {LONG}}}}}}}"#
+            ),
+            "line 1: the number",
+        ),
+        (
+            format!(
+                r#"{{"id": "p", "items": [{{"id": "a", "executor": "x", "inputs": {{"n": {LONG}}}, "depends_on": [], "resourceLocks": []}}]}}"#
+            ),
+            "line 1: the number",
+        ),
+        (
+            format!(
+                r#"{{"master": {{"tasks": [{{"id": 1, "title": "t", "status": "pending", "n": {LONG}}}]}}}}"#
+            ),
+            "line 1: the number",
+        ),
+        (
+            format!(r#"{{"id": "bd-1", "title": "t", "status": "open", "issue_type": "task", "n": {LONG}}}"#),
+            "line 1: the number",
+        ),
+    ];
+    let mut dialects = Vec::new();
+    for (text, place) in texts {
+        let reading = read(&text, None, Some("p")).unwrap();
+        let named: Vec<&String> =
+            reading.notes.iter().filter(|note| note.contains("too many digits")).collect();
+        assert_eq!(named.len(), 1, "{}: {:?}", reading.dialect, reading.notes);
+        assert!(named[0].contains(&format!("{place} {LONG} has too many digits")), "{}", named[0]);
+        dialects.push(reading.dialect.name());
+    }
+    dialects.dedup();
+    assert_eq!(dialects, ["clido", "markdown", "native", "jaato", "frctl", "agora", "task-master", "beads"]);
+    // What stays text keeps its digits.
+    let text = format!("---\ntitle: t\nweight: {LONG}\n---\n# Body of {{\"n\": {LONG}}}\n");
+    assert_eq!(read(&text, None, Some("p.md")).unwrap().notes, [""; 0]);
+}

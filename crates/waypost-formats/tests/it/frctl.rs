@@ -186,6 +186,46 @@ fn what_was_only_kept_gives_way_to_what_has_changed() {
 }
 
 #[test]
+fn the_words_of_a_plan_come_back_and_others_are_kept_with_a_note() {
+    let mut value = json(&fixture("frctl/saved.json"));
+    for (word, phase) in [
+        ("in_progress", Phase::Draft),
+        ("complete", Phase::Draft),
+        ("paused", Phase::Paused),
+        ("failed", Phase::Failed),
+        ("resting", Phase::Draft),
+    ] {
+        value["status"] = word.into();
+        let reading = read(&value.to_string(), Some(FRCTL), None).unwrap();
+        let plan = &reading.drafts[0];
+        assert_eq!((plan.state.phase, &reading.problems), (phase, &vec![]), "{word}");
+        assert_eq!(json(&written(plan, FRCTL, Form::AsRead))["status"], word);
+        let is_named = reading.notes.iter().any(|note| note.contains("\"resting\" is none of frctl's"));
+        assert_eq!(is_named, word == "resting", "{:?}", reading.notes);
+    }
+}
+
+#[test]
+fn a_task_that_is_added_beside_the_root_is_written_below_it() {
+    let mut plan = draft(&fixture("frctl/document.json"), FRCTL);
+    plan.tasks.push(waypost_core::Task::new(spec("more", &[])));
+    let text = json(&written(&plan, FRCTL, Form::AsRead));
+    let root = text["root_goal_id"].as_str().unwrap();
+    let goal = &text["goals"]["more"];
+    assert_eq!((&goal["parent_id"], &goal["depth"]), (&root.into(), &1.into()));
+    let children = text["goals"][root]["child_ids"].as_array().unwrap();
+    assert_eq!(children.last().unwrap(), "more");
+    assert!(losses(&plan, FRCTL, Form::AsRead).contains(&"task more: parent".to_owned()));
+    // A file that has two such goals comes back as it was.
+    let mut odd = json(&fixture("frctl/document.json"));
+    odd["goals"]["0b0b0b0b-g1"]["parent_id"] = serde_json::Value::Null;
+    odd["goals"]["0b0b0b0b-g1"]["depth"] = 0.into();
+    odd["goals"]["0b0b0b0b-root"]["child_ids"] = json(r#"["0b0b0b0b-g2"]"#);
+    let plan = draft(&odd.to_string(), FRCTL);
+    assert_eq!(json(&written(&plan, FRCTL, Form::AsRead)), odd);
+}
+
+#[test]
 fn a_flat_plan_gets_a_root() {
     let mut plan = plan_of([spec("a", &[]), spec("b", &["a"])]);
     plan.spec.goal = "all of it".to_owned();

@@ -196,7 +196,11 @@ pub(crate) fn edit(api: &Api, Write { plan: id, guard, by, body: edits }: Write<
         let at = format!("operations[{number}]");
         edit_op(read_operation(operation, &at)?, &at)
     });
-    let ops = ops.collect::<Result<Vec<_>, _>>()?;
+    let (ops, wrong): (Vec<_>, Vec<_>) = ops.partition(Result::is_ok);
+    if !wrong.is_empty() {
+        return Err(Problem::of_operations(wrong.into_iter().filter_map(Result::err).collect()));
+    }
+    let ops = ops.into_iter().filter_map(Result::ok).collect();
     let reply = api.service.edit(&by, &id, ops, guard)?;
     let mut value = written(&reply);
     value["added"] = json!(reply.added);

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
-use waypost_service::{Hint, PersonAct, ServiceError, WriteReply};
+use waypost_service::{Hint, PersonAct, ServiceError, WriteReply, WrongOperation};
 use waypost_store::{StoreError, WriteError};
 use waypost_text::{escape_json, sanitize};
 
@@ -71,6 +71,38 @@ impl Problem {
         Self { code: "invalid".to_owned(), more, ..problem }
     }
 
+    /// One problem for several operations, so that the caller can fix all of them at once. A single one stays as it is.
+    pub(crate) fn of_operations(mut problems: Vec<Self>) -> Self {
+        if problems.len() == 1 {
+            return problems.remove(0);
+        }
+        let entries = |problem: &Self| match problem.more.get("problems") {
+            Some(Value::Array(entries)) => entries.clone(),
+            Some(_) | None => {
+                vec![json!({ "code": problem.code, "message": problem.detail, "hint": problem.hint })]
+            }
+        };
+        let detail = format!("{} operations are wrong", problems.len());
+        let entries = problems.iter().flat_map(entries).collect();
+        let is_alike = |pair: &[Self]| (pair[0].status, &pair[0].code) == (pair[1].status, &pair[1].code);
+        let (status, code) = match problems.windows(2).all(is_alike).then(|| problems.pop()).flatten() {
+            Some(last) => (last.status, last.code),
+            None => (StatusCode::UNPROCESSABLE_ENTITY, "invalid".to_owned()),
+        };
+        let more = Box::new(Map::from_iter([("problems".to_owned(), Value::Array(entries))]));
+        Self { code, more, ..Self::new(status, detail, hint_text(Hint::FixProblems)) }
+    }
+
+    /// Names the place of a problem that the service found.
+    fn placed(mut self, place: &str) -> Self {
+        self.detail = format!("{place}: {}", self.detail);
+        for problem in self.more.get_mut("problems").and_then(Value::as_array_mut).into_iter().flatten() {
+            let message = problem["message"].as_str().unwrap_or_default();
+            problem["message"] = format!("{place}: {message}").into();
+        }
+        self
+    }
+
     pub(crate) fn not_found(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail, hint)
     }
@@ -113,6 +145,14 @@ impl Problem {
 
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
+        let error = match error {
+            ServiceError::WrongOperations(wrong) => {
+                let placed =
+                    |one: WrongOperation| Self::from(one.error).placed(&format!("operations[{}]", one.index));
+                return Self::of_operations(wrong.into_iter().map(placed).collect());
+            }
+            error => error,
+        };
         let mut more = Map::new();
         let mut facts = error.facts();
         if let ServiceError::Conflict(conflict) = &error {
@@ -181,6 +221,7 @@ fn status_of(error: &ServiceError) -> StatusCode {
             StatusCode::PRECONDITION_REQUIRED
         }
         ServiceError::Invalid { .. }
+        | ServiceError::WrongOperations(_)
         | ServiceError::Unreadable { .. }
         | ServiceError::AnswerUnclear { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         ServiceError::NotOnePlan { .. } | ServiceError::Store(StoreError::BadCursor(_)) => {

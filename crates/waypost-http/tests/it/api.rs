@@ -910,6 +910,48 @@ fn a_wrong_value_in_an_edit_is_named_with_its_place_in_plain_words() {
 }
 
 #[test]
+fn all_wrong_operations_of_an_edit_are_named_at_once() {
+    let desk = Desk::new();
+    gated(&desk);
+    let remove = |task: &str| json!({ "op": "remove", "task": task });
+    let messages = |operations: Value, status: u16| -> Vec<String> {
+        let problem = desk.post("/plans/p/edits", &json!({ "operations": operations })).problem(status);
+        let problems = problem["problems"].as_array().unwrap_or_else(|| panic!("{problem}"));
+        assert_eq!(problem["detail"], json!(format!("{} operations are wrong", problems.len())));
+        let message = |one: &Value| {
+            assert_ne!(one["hint"].as_str().unwrap_or_default(), "", "{problem}");
+            one["message"].as_str().unwrap().to_owned()
+        };
+        problems.iter().map(message).collect()
+    };
+    // Their shapes, whatever is wrong with each.
+    let operations = json!([
+        { "op": "dance" },
+        remove("a"),
+        { "op": "revise", "task": "a", "set": { "priority": "high" } },
+        { "op": "add", "task": { "description": "x", "depend_on": ["a"] } },
+        5,
+    ]);
+    assert_eq!(
+        messages(operations, 422),
+        [
+            "operations[0].op cannot be \"dance\"",
+            "operations[2].set.priority: must be a whole number from -2147483648 to 2147483647, not \"high\"",
+            "operations[3].task.depend_on is not a field of a new task",
+            "operations[4] must be an object",
+        ]
+    );
+    let wrong = |set: Value| json!({ "op": "revise", "task": "a", "set": set });
+    let operations = json!([wrong(json!({ "skip": 1 })), wrong(json!({ "skip": 2 }))]);
+    assert_eq!(messages(operations, 422).len(), 2);
+    // What the plan refuses.
+    assert_eq!(
+        messages(json!([remove("x"), { "op": "add", "task": { "description": "fine" } }, remove("y")]), 404),
+        ["operations[0]: no task is called x", "operations[2]: no task is called y"]
+    );
+}
+
+#[test]
 fn what_does_not_start_yet_is_said_with_the_new_plan_and_the_offered_task() {
     let desk = Desk::new();
     let work = json!([{ "id": "a", "description": "a", "work": { "executor": "x" } }]);

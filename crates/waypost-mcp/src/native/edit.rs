@@ -85,7 +85,10 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     };
     let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
     let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
-    let reply = call.service().edit(&call.caller, &plan, edit.ops, guard)?;
+    let Edit { ops, places, .. } = edit;
+    let place = |index: usize| places.get(index).cloned().unwrap_or_default();
+    let edited = call.service().edit(&call.caller, &plan, ops, guard);
+    let reply = edited.map_err(|error| ToolError::of_operations(error, place))?;
     Ok(call.read(&plan, |plan| {
         let mut answer = answer(call, plan, &reply);
         say_cancelled(plan, &open, &mut answer);
@@ -133,6 +136,8 @@ fn answer(call: &Call, plan: &Plan, reply: &WriteReply) -> Answer {
 #[derive(Default)]
 struct Edit {
     ops: Vec<EditOp>,
+    /// Where each of them is in the call; of tasks that are added together, the first.
+    places: Vec<String>,
     /// Tasks added without a position, collected until another operation follows.
     adding: Vec<(String, Value)>,
 }
@@ -143,6 +148,7 @@ impl Edit {
         for (at, op) in ops.iter().enumerate() {
             let taken = edit.take(at, op, &mut wrong);
             wrong.take(taken);
+            edit.places.resize(edit.ops.len(), format!("ops[{at}]"));
         }
         let settled = edit.settle();
         wrong.take(settled);
@@ -210,6 +216,7 @@ impl Edit {
     fn put(&mut self, entries: &[(String, Value)], position: Position) -> Result<(), ToolError> {
         let tasks = task_args::read_added(entries)?;
         self.ops.push(EditOp::AddTasks { tasks, position });
+        self.places.extend(entries.first().map(|(place, _)| place.clone()));
         Ok(())
     }
 }

@@ -90,8 +90,8 @@ fn before_claim(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Opti
     let before = call.workspace.plans().at_version(&written.plan, written.version - 1).ok();
     let before = before.and_then(|plan| plan.task(task.as_str()).map(|task| task.state.clone()));
     Ok(before.map(|mut before| {
-        if before.error.is_none() && before.reason.is_none() {
-            // A retry by hand has cleared the error, which the next worker needs all the same.
+        if before.error.is_none() {
+            // A retry by hand, or a claim that was released, has cleared the error, which the next worker needs all the same.
             before.error = last_failure(call, written, task);
         }
         before
@@ -170,7 +170,7 @@ fn taken(call: &Call, plan: &Plan, id: &TaskId, before: Option<&TaskState>) -> R
     Ok(answer)
 }
 
-/// Adds how the attempt before this one ended: its error, or why it was released.
+/// Adds how earlier attempts ended: the last error, and why the one before this was released.
 fn add_earlier_attempt(state: &TaskState, answer: &mut Answer) {
     for (name, label, said) in
         [("last_error", "\nlast error: ", &state.error), ("released", "\nreleased before: ", &state.reason)]

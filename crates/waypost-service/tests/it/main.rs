@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod approval;
+mod edit;
 mod gates;
 mod gates_across_plans;
 mod lifecycle;

@@ -1,5 +1,6 @@
 //! `waypost link` and `unlink`: folders whose files and plans are kept together.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Exit, Failure, Outcome};
-use waypost_cli::links::{FileChange, Link, Reporting, Synced, sync};
+use waypost_cli::links::{FileChange, Link, LinkedFile, Reporting, Synced, sync};
 use waypost_cli::view::text;
 
 const LINK_EXAMPLES: &str = "\
@@ -76,16 +77,19 @@ fn to_json(change: &FileChange) -> serde_json::Value {
 
 fn list(context: &mut Context) -> Outcome {
     let links = Link::all(&context.folders()?)?;
+    let present = |link: &Link| -> BTreeMap<String, LinkedFile> {
+        let files = link.files().iter().filter(|(_, file)| !file.gone);
+        files.map(|(name, file)| (name.clone(), file.clone())).collect()
+    };
     if context.out.json {
-        let links: Vec<_> =
-            links.iter().map(|link| json!({ "folder": link.shown(), "files": link.files() })).collect();
-        return context.out.value(&json!({ "links": links }));
+        let to_json = |link: &Link| json!({ "folder": link.shown(), "files": present(link) });
+        return context.out.value(&json!({ "links": links.iter().map(to_json).collect::<Vec<_>>() }));
     }
     if links.is_empty() {
         context.out.say("no folder is linked: `waypost link FOLDER` links one");
     }
     for link in &links {
-        context.out.line(format!("{}  {}", link.shown(), text::count(link.files().len(), "plan")));
+        context.out.line(format!("{}  {}", link.shown(), text::count(present(link).len(), "plan")));
     }
     Ok(())
 }

@@ -76,8 +76,9 @@ impl Mcp {
             Ok(here) if !context.says_where() => Roots::Follow { here },
             Ok(_) | Err(_) => Roots::Ignore,
         };
+        let agent = self.agent_name(context)?;
         let relays = Arc::new(Relays::default());
-        let options = self.tools.options(self.agent, opener(context, &relays, ActorKind::Agent, false));
+        let options = self.tools.options(agent, opener(context, &relays, ActorKind::Agent, false));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let served = runtime.block_on(serve_stdio(options, roots));
@@ -85,6 +86,25 @@ impl Mcp {
         runtime.shutdown_background();
         relays.finish(context);
         served.map_err(|error| Failure::failed(error.to_string(), "check the log of the agent's host"))
+    }
+}
+
+impl Mcp {
+    /// Returns the name of the calling agent that the command line gives: `--agent NAME`, or `--as agent:NAME` as in every command.
+    fn agent_name(&self, context: &Context) -> Outcome<Option<String>> {
+        let Some(actor) = context.actor_option()? else { return Ok(self.agent.clone()) };
+        if actor.kind != ActorKind::Agent {
+            let message = format!("--as {actor}: an agent calls this server");
+            return Err(Failure::usage(message, "give its name with --agent NAME"));
+        }
+        let name = agent(&actor.name).map_err(|why| Failure::usage(format!("--as {actor}: {why}"), ""))?;
+        match &self.agent {
+            Some(other) if *other != name => {
+                let message = format!("--as {actor} and --agent {other} name two agents");
+                Err(Failure::usage(message, "give one name with --agent NAME"))
+            }
+            Some(_) | None => Ok(Some(name)),
+        }
     }
 }
 

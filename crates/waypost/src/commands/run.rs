@@ -144,7 +144,12 @@ impl Run {
             draft.spec.queue.clone_from(queue);
         }
         let begin = self.begin(&config);
-        let draft = prepare::runnable_by(context, &config, draft, begin.executor)?;
+        let mut draft = prepare::runnable_by(context, &config, draft, begin.executor)?;
+        if self.dry_run
+            && let Some(stored) = begin.stored(context, &config, &draft)?
+        {
+            draft = prepare::runnable_by(context, &config, stored, begin.executor)?;
+        }
         self.mind_the_queue(context, &config, draft.draft());
         if self.dry_run {
             let retry = if self.retry_failed { dry_run::Retry::Failed } else { dry_run::Retry::Nothing };

@@ -253,6 +253,47 @@ fn agents_are_called_by_the_short_names_of_their_hosts() {
 }
 
 #[test]
+fn a_server_acts_under_the_name_of_the_command_line() {
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "client", "version": "1" },
+    });
+    let create = json!({ "name": "plan_create", "arguments": { "title": "P", "tasks": ["a"] } });
+    let messages = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": create }),
+    ];
+    let same = ["--as", "agent:robin", "mcp", "--agent", "robin"];
+    for words in [&["mcp", "--as", "agent:robin"][..], &["mcp", "--agent", "robin"], &same] {
+        let workspace = Workspace::new();
+        let mut server = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let server = server.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = server.spawn().unwrap();
+        let (mut input, output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+        messages.iter().for_each(|message| writeln!(input, "{message}").unwrap());
+        let is_created = |line: &str| serde_json::from_str::<Value>(line).is_ok_and(|reply| reply["id"] == 2);
+        assert!(BufReader::new(output).lines().any(|line| is_created(&line.unwrap())), "{words:?}");
+        drop(input);
+        server.wait().unwrap();
+        let listed: Value = serde_json::from_str(&ran(&workspace.waypost(&["list", "--json"]))).unwrap();
+        assert_eq!(listed["plans"][0]["created_by"], "agent:robin", "{words:?}");
+    }
+    // A person is not served, and neither is one agent under two names.
+    let other = ["mcp", "--as", "agent:robin", "--agent", "kim"];
+    for (words, says) in [
+        (&["mcp", "--as", "person:ada"][..], "--as person:ada: an agent calls this server"),
+        (&other, "--as agent:robin and --agent kim name two agents"),
+    ] {
+        let workspace = Workspace::new();
+        let mut server = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let refused = server.args(words).stdin(Stdio::null()).output().unwrap();
+        let err = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{err}");
+        assert!(err.contains(says) && err.contains("--agent NAME"), "{err}");
+    }
+}
+
+#[test]
 fn the_plugins_have_our_version_and_hooks_that_run() {
     let value = |file: &str| -> Value {
         let text = fs::read_to_string(packaging().join(file)).unwrap();

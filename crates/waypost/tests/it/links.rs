@@ -269,6 +269,54 @@ fn a_linked_folder_of_frctls_gets_its_index() {
 }
 
 #[test]
+fn the_index_of_frctl_follows_files_that_are_edited_deleted_renamed_and_restored() {
+    let linked = Linked::new();
+    let goal = |id: &str, parent: Value, children: &[&str], depth: u8| {
+        json!({ "id": id, "description": id, "status": "atomic", "parent_id": parent, "child_ids": children, "depth": depth,
+                "created_at": "2025-11-30T10:00:00Z", "updated_at": "2025-11-30T10:00:00Z", "reasoning": null,
+                "digest": null, "tokens_used": 0, "dependencies": [], "graph_node_id": null })
+    };
+    let tree = |id: &str| {
+        let goals = json!({ "r": goal("r", Value::Null, &["g"], 0), "g": goal("g", "r".into(), &[], 1) });
+        json!({ "id": id, "root_goal_id": "r", "description": id, "status": "in_progress", "goals": goals,
+                "created_at": "2025-11-30T10:00:00Z", "updated_at": "2025-11-30T10:00:00Z", "total_tokens": 0, "max_depth": 1 })
+    };
+    let file = |name: &str| linked.workspace.work().join(".frctl/plans").join(name);
+    for id in ["aaaa0001", "bbbb0002"] {
+        linked.put(&format!(".frctl/plans/{id}.json"), &tree(id));
+    }
+    linked.does(&["link", ".frctl/plans"]);
+    let lines = || -> Vec<String> {
+        let index = linked.get(".frctl/plans/index.json");
+        let line = |one: &Value| format!("{} {}", one["id"].as_str().unwrap(), one["complete_goals"]);
+        index["plans"].as_array().unwrap().iter().map(line).collect()
+    };
+    assert_eq!(lines(), ["aaaa0001 0", "bbbb0002 0"]);
+    // Whoever edits a file by hand leaves the index as it was.
+    let mut edited = tree("bbbb0002");
+    edited["goals"]["g"]["status"] = "complete".into();
+    linked.put(".frctl/plans/bbbb0002.json", &edited);
+    linked.does(&["list"]);
+    assert_eq!(lines(), ["aaaa0001 0", "bbbb0002 2"]);
+    fs::rename(file("bbbb0002.json"), file("named.json")).unwrap();
+    let gone = fs::read_to_string(file("aaaa0001.json")).unwrap();
+    fs::remove_file(file("aaaa0001.json")).unwrap();
+    let listed = |words: &[&str]| linked.does(words).0;
+    assert!(listed(&["link"]).contains(".frctl/plans  1 plan\n"), "a plan without its file is not counted");
+    let json: Value = serde_json::from_str(&listed(&["link", "--json"])).unwrap();
+    let of_frctl = json["links"].as_array().unwrap().iter().find(|link| link["folder"] == ".frctl/plans");
+    let names: Vec<&String> = of_frctl.unwrap()["files"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["named.json"]);
+    assert_eq!(lines(), ["bbbb0002 2"]);
+    assert!(listed(&["list"]).contains("aaaa0001"), "the plan stays");
+    // The file comes back as it was.
+    fs::write(file("aaaa0001.json"), gone).unwrap();
+    linked.does(&["list"]);
+    assert_eq!(lines(), ["bbbb0002 2", "aaaa0001 0"]);
+    assert!(listed(&["link"]).contains(".frctl/plans  2 plans\n"));
+}
+
+#[test]
 fn a_file_does_nothing_that_only_people_may_do() {
     let linked = Linked::new();
     linked.does(&["task", "revise", "plan-a", "t1", "--executor", "human"]);

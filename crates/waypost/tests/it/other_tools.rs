@@ -417,6 +417,11 @@ fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
         let counts = |name: &str| rows["counts"][name].as_u64().unwrap();
         assert_eq!(["skipped", "ready", "blocked"].map(counts), [1, 1, 1], "{rows}");
         assert!(shown.contains("0/3 done (0%), 1 skipped, 1 ready, 1 blocked"), "{shown}");
+        let listed: Value = serde_json::from_str(&does(&workspace, &["list", "--json"]).0).unwrap();
+        let found = listed["plans"].as_array().unwrap().iter().find(|found| found["id"] == plan).unwrap();
+        assert_eq!(found["counts"], rows["counts"], "a list and a plan count alike");
+        let (ready, _) = does(&workspace, &["next"]);
+        assert!(ready.contains(&format!("{plan}/b  y\n")), "{ready}");
         let (task, _) = does(&workspace, &["task", "show", plan, "b"]);
         assert!(task.contains("○ ready") && !task.contains("waits for"), "{task}");
         let task: Value =

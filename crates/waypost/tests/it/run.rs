@@ -98,6 +98,27 @@ fn a_dry_run_runs_and_writes_nothing() {
 }
 
 #[test]
+fn a_dry_run_of_a_file_sees_the_plan_in_the_store() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("touch ran-$WAYPOST_TASK; [ $WAYPOST_TASK != b ] || test -e go"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[]), ("b", &["a"], &[])]));
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(1));
+    // What is done already does not run, as in a run.
+    let dry = workspace.waypost(&["run", "p.json", "--dry-run", "--retry-failed"]);
+    let (out, err) = text(&dry);
+    assert!(out.starts_with("1 task in 1 batch") && out.contains("\n  b  "), "{out}{err}");
+    // Another plan has the id of the file.
+    put(&workspace, "other.json", &plan(&[("x", &[], &[])]));
+    let (dry, run) =
+        (workspace.waypost(&["run", "other.json", "--dry-run"]), workspace.waypost(&["run", "other.json"]));
+    assert!(
+        text(&run).1.contains("plan p is already in the store, and other.json differs from it"),
+        "{run:?}"
+    );
+    assert_eq!((dry.status.code(), text(&dry)), (run.status.code(), text(&run)));
+}
+
+#[test]
 fn what_the_configuration_does_not_have_runs_nothing() {
     let workspace = Workspace::new();
     configure(&workspace, &shell("touch ran"));

@@ -73,7 +73,8 @@ fn a_plan_cannot_say_what_an_executor_runs_or_where() {
     let command = serde_json::json!(["touch", format!("{outside}/ran")]);
     let file = place.plan(serde_json::json!({
         "executor": "run", "command": command, "directory": outside, "shell": true, "kind": "process",
-        "inputs": { "command": command, "directory": outside, "env": { "PATH": outside } },
+        "target": "cloud", "image": "other:latest", "environment": { "PATH": outside },
+        "inputs": { "command": command, "directory": outside, "env": { "PATH": outside }, "image": "other:latest" },
     }));
     // As a person, who may: what runs is what the configuration says, where it says.
     let output = place.workspace.waypost(&["run", file, "--yes"]);

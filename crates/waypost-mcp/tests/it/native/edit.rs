@@ -266,3 +266,21 @@ fn an_agent_holds_a_task_and_lifts_its_own_hold_but_not_a_persons() {
     let told = edit(json!({ "op": "hold", "task": "t1", "until": "noon" }));
     assert!(told.text.starts_with("unknown argument ops[0].until"), "{}", told.text);
 }
+
+#[test]
+fn all_refused_operations_are_named_with_their_places() {
+    let (_world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    let ops = json!([
+        { "op": "add", "id": "n", "description": "new" },
+        { "op": "add", "id": "m", "description": "newer" },
+        { "op": "remove", "task": "x" },
+        { "op": "plan", "title": "T" },
+        { "op": "hold", "task": "y" },
+    ]);
+    let told = session.ask("plan_edit", json!({ "plan": id, "ops": ops }));
+    let expected = "ops[2]: no task is called x; did you mean m?; ops[4]: no task is called y; did you mean m?; fix all of them, then retry";
+    assert_eq!(told.text, expected);
+    assert_eq!(told.value["problems"][1]["hint"], "did you mean m?", "{}", told.value);
+    assert_eq!(told.value["code"], "no_such_task", "{}", told.value);
+}

@@ -219,6 +219,14 @@ fn a_claim_carries_what_the_next_worker_needs_to_know() {
     world.person(&id, Command::RetryPlan);
     let told = session.call("task_next", json!({}));
     assert_eq!((&told.value["task"], &told.value["last_error"]), (&json!("fix"), &json!("test 8 is red")));
+    // A release adds its reason; the error before it still is the last one.
+    session
+        .call("task_report", json!({ "task": "fix", "status": "release", "text": "needs the staging key" }));
+    let told = session.call("task_next", json!({}));
+    assert_eq!(
+        (&told.value["last_error"], &told.value["released"]),
+        (&json!("test 8 is red"), &json!("needs the staging key"))
+    );
     // What was done and is to be done again did not fail.
     session.call("task_report", json!({ "task": "fix", "status": "done", "text": "all green" }));
     world.person(&id, Command::RetryTask { task: waypost_testkit::id("fix") });

@@ -1,10 +1,10 @@
 //! The tables beside the plans: ready tasks, leases, locks, waits.
 
 use waypost_core::{
-    Command, Dependency, Draft, ExternalTaskRef, Lock, LockMode, Outcome, Phase, Plan, PlanChanges, Position,
-    Refusal, Status, TaskChanges, TaskSpec, Timestamp, UpstreamResult,
+    Command, Counts, Dependency, Draft, ExternalTaskRef, Lock, LockMode, Outcome, Phase, Plan, PlanChanges,
+    Position, Refusal, Status, TaskChanges, TaskSpec, Timestamp, UpstreamResult,
 };
-use waypost_store::{IndexRows, LeaseFilter, PlanStore, PlanSummary, WriteRequest};
+use waypost_store::{IndexRows, LeaseFilter, PlanStore, PlanSummary, Query, WriteRequest};
 use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
@@ -201,6 +201,31 @@ pub(super) fn ready_tasks_come_by_urgency_and_only_from_plans_that_may_run(place
     assert_eq!(ready(None, 10), Vec::<String>::new(), "nor does one that nobody has approved");
     write(&plans, "one", Command::Resume).unwrap();
     assert_eq!(ready(None, 10), ["one/low 10", "one/high 9"]);
+}
+
+pub(super) fn what_its_author_skips_counts_as_skipped_before_the_start(place: &Place) {
+    let plans = place.plans();
+    let skip = TaskSpec { skip: true, ..task("a", &[]) };
+    let urgent = TaskSpec { priority: 7, ..task("b", &["a"]) };
+    create(&plans, "p", plan_of([skip, urgent, task("c", &["b"])]));
+    let counts = || {
+        let head = plans.heads(&Query { limit: 1, ..Query::default() }).unwrap().items.remove(0);
+        let Counts { total, ready, blocked, skipped, .. } = head.counts;
+        (total, ready, blocked, skipped, head.urgency)
+    };
+    let ready = || plans.claimable(None, 10).unwrap().items.into_iter().map(|found| found.task.to_string());
+    assert_eq!(counts(), (3, 1, 1, 1, 7));
+    assert_eq!(ready().collect::<Vec<_>>(), ["b"]);
+    let whole = plans.with_plan(&plan("p"), PlanSummary::detailed).unwrap();
+    assert_eq!(plans.heads(&Query { limit: 1, ..Query::default() }).unwrap().items, [whole]);
+    // The start changes none of it, and neither does a task that is no longer skipped.
+    write(&plans, "p", Command::Activate).unwrap();
+    assert_eq!(counts(), (3, 1, 1, 1, 7));
+    create(&plans, "q", plan_of([TaskSpec { skip: true, ..task("x", &[]) }]));
+    let wanted = TaskChanges { skip: Some(false), ..TaskChanges::default() };
+    write(&plans, "q", revise_task("x", wanted)).unwrap();
+    assert_eq!(ready().collect::<Vec<_>>(), ["b", "x"]);
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
 pub(super) fn a_lock_that_another_plan_holds_is_refused_and_its_holder_named(place: &Place) {

@@ -125,6 +125,22 @@ impl RunRequest<'_> {
         Ok(SubmittedPlan { plans, id, made, named })
     }
 
+    /// Returns the stored plan that the run of a file would continue. Writes nothing.
+    pub(crate) fn stored(
+        &self,
+        context: &Context,
+        config: &Arc<Config>,
+        draft: &RunnableDraft,
+    ) -> Outcome<Option<Draft>> {
+        if !plan_input::is_file(self.what) {
+            return Ok(None);
+        }
+        let plans = context.plans()?;
+        let found = context.service_with(&plans, config)?.find_submitted(draft);
+        let found = found.map_err(|error| not_entered(self.what, error))?;
+        Ok(found.map(|id| plans.with_plan(&id, Plan::to_draft)).transpose()?)
+    }
+
     /// Places the plan on the queue, and assigns the executor, if there is one, to tasks without work. A person who has to approve
     /// the result is asked first: whoever says no has changed nothing. Returns what the person agreed to.
     pub(crate) fn change(
