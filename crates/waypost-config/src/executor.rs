@@ -174,17 +174,34 @@ pub struct Http {
     pub timeout_seconds: Option<u32>,
 }
 
-/// What the names of URL parameters contain whose values are credentials. Others say what a request does.
+/// What the names of URL parameters and variables contain whose values are credentials. Others say what a program does.
 const CREDENTIALS: [&str; 11] =
     ["auth", "cookie", "credential", "jwt", "key", "pass", "secret", "session", "sig", "token", "pwd"];
+
+fn is_credential(name: &str) -> bool {
+    CREDENTIALS.iter().any(|word| name.to_ascii_lowercase().contains(word))
+}
+
+fn hashed(value: &str) -> String {
+    format!("sha256:{}", hex(&sha256(value.as_bytes())))
+}
+
+/// Shows variables that are credentials by their hash, as headers are.
+fn variables_without_credentials<S: Serializer>(
+    variables: &BTreeMap<String, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(variables.iter().map(|(name, value)| match is_credential(name) {
+        true => (name, hashed(value)),
+        false => (name, value.clone()),
+    }))
+}
 
 /// Shows the credentials among the parameters of a URL by their hash, as those in headers are.
 fn url_without_credentials<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
     let Some((address, query)) = url.split_once('?') else { return serializer.serialize_str(url) };
     let shown = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, value)) if CREDENTIALS.iter().any(|word| name.to_ascii_lowercase().contains(word)) => {
-            format!("{name}=sha256:{}", hex(&sha256(value.as_bytes())))
-        }
+        Some((name, value)) if is_credential(name) => format!("{name}={}", hashed(value)),
         Some(_) | None => pair.to_owned(),
     });
     serializer.serialize_str(&format!("{address}?{}", shown.collect::<Vec<_>>().join("&")))
@@ -305,6 +322,7 @@ pub struct Kubernetes {
     pub requests: BTreeMap<String, String>,
     pub limits: BTreeMap<String, String>,
     /// Variables that are set to literal values.
+    #[serde(serialize_with = "variables_without_credentials")]
     pub variables: BTreeMap<String, String>,
     /// Variables that are set from a Secret of the cluster: its name and a key in it.
     pub secrets: BTreeMap<String, (String, String)>,

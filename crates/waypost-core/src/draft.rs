@@ -154,6 +154,8 @@ pub struct GateAhead {
     pub task: TaskId,
     /// The tasks of this plan that wait for it.
     pub before: Vec<TaskId>,
+    /// The digest of what it asks: another question opens nothing.
+    pub question: String,
 }
 
 /// A person's no to the work of a plan.

@@ -9,6 +9,7 @@ use waypost_text::hex;
 
 use crate::error::ServiceError;
 use crate::gate::is_human;
+use crate::human_answer::words_digest;
 use crate::service::Service;
 
 /// A task of another plan that work waits for, and what shows that it was done.
@@ -25,6 +26,8 @@ pub(crate) struct AgreedTask {
 pub(crate) struct Ahead {
     /// The open tasks for people.
     pub(crate) gates: Vec<GateAhead>,
+    /// The words of each, as an approver reads them.
+    words: Vec<String>,
     /// The tasks with a check or machine work.
     agreed: BTreeSet<AgreedTask>,
     /// The sequence number of the latest version of any plan.
@@ -34,14 +37,14 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// Returns the digest by which a person names what they have seen: that of the work, and what stands before it.
     pub(crate) fn seen_digest(&self, work: &str) -> String {
-        let Self { gates, agreed, as_of: _ } = self;
+        let Self { gates, words: _, agreed, as_of: _ } = self;
         if gates.is_empty() && agreed.is_empty() {
             return work.to_owned();
         }
         let mut hasher = CanonicalHasher::new("seen", 1);
         hasher.text(work);
-        hasher.list(gates.iter(), |hasher, GateAhead { plan, task, before }| {
-            hasher.text(plan.as_str()).text(task.as_str());
+        hasher.list(gates.iter(), |hasher, GateAhead { plan, task, before, question }| {
+            hasher.text(plan.as_str()).text(task.as_str()).text(question);
             hasher.list(before.iter(), |hasher, task| hasher.text(task.as_str()))
         });
         hasher.list(agreed.iter(), |hasher, AgreedTask { plan, task, has_check, has_work }| {
@@ -53,16 +56,16 @@ impl Ahead {
 
     /// Returns what an approver reads, by name.
     pub(crate) fn texts(&self) -> Vec<(&'static str, String)> {
-        let gate = |GateAhead { plan, task, before }: &GateAhead| {
+        let gate = |(GateAhead { plan, task, before, .. }, words): (&GateAhead, &String)| {
             let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
-            format!("{plan}/{task} (before {})", before.join(", "))
+            format!("{plan}/{task} {words:?} (before {})", before.join(", "))
         };
         let agreed = |AgreedTask { plan, task, has_check, .. }: &AgreedTask| {
             format!("{plan}/{task} ({})", if *has_check { "checked" } else { "done by a machine" })
         };
         let join = |lines: Vec<String>| lines.join("; ");
         let texts = [
-            ("waits for people in other plans", join(self.gates.iter().map(gate).collect())),
+            ("waits for people in other plans", join(self.gates.iter().zip(&self.words).map(gate).collect())),
             ("waits for work in other plans", join(self.agreed.iter().map(agreed).collect())),
         ];
         texts.into_iter().filter(|(_, text)| !text.is_empty()).collect()
@@ -92,12 +95,25 @@ impl Service {
                 agreed.extend(self.agreed_task(&source, &on.task, as_of)?);
             }
         }
-        let ahead = |((plan, task), before): ((PlanId, TaskId), BTreeSet<TaskId>)| GateAhead {
-            plan,
-            task,
-            before: before.into_iter().collect(),
-        };
-        Ok(Ahead { gates: gates.into_iter().map(ahead).collect(), agreed, as_of })
+        let mut ahead = Ahead { gates: Vec::new(), words: Vec::new(), agreed, as_of };
+        for ((plan, task), before) in gates {
+            let (question, words) = self.gate_words(&plan, &task)?;
+            ahead.gates.push(GateAhead { plan, task, before: before.into_iter().collect(), question });
+            ahead.words.push(words);
+        }
+        Ok(ahead)
+    }
+
+    /// Returns the digest of the words of a task for people, and what it says first.
+    pub(crate) fn gate_words(&self, plan: &PlanId, task: &TaskId) -> Result<(String, String), ServiceError> {
+        let found = self.read(plan, |plan| {
+            let found = plan.task(task.as_str()).map(|task| &task.spec);
+            found.map(|spec| (words_digest(spec), spec.description.clone())).unwrap_or_default()
+        });
+        match found {
+            Err(ServiceError::NoSuchPlan(_)) => Ok(Default::default()),
+            found => found,
+        }
     }
 
     /// Returns what showed that a task of another plan was done, when this sequence number was the latest; `None` if nothing did.

@@ -749,9 +749,9 @@ fn attested(approval: &Approval) -> Option<(&ApprovedWork, &Attestation)> {
 }
 /// Returns the gates of other plans as an approval is bound to them: one a line, with what waits for it.
 fn gates_text(gates: &[GateAhead]) -> Option<String> {
-    let line = |GateAhead { plan, task, before }: &GateAhead| {
+    let line = |GateAhead { plan, task, before, question }: &GateAhead| {
         let before: Vec<&str> = before.iter().map(TaskId::as_str).collect();
-        format!("{plan}/{task} {}\n", before.join(" "))
+        format!("{plan}/{task} {question} {}\n", before.join(" "))
     };
     (!gates.is_empty()).then(|| gates.iter().map(line).collect())
 }

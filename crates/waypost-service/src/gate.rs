@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use waypost_config::{Config, Definitions, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
-    Actor, ActorKind, Command, Dependency, Draft, ExternalTaskRef, GateOutcome, GateRecord, Json, OpenBefore,
-    Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp, Work,
+    Actor, ActorKind, Command, Dependency, Draft, Event, ExternalTaskRef, GateOutcome, GateRecord, Json,
+    OpenBefore, Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
 
@@ -618,11 +618,14 @@ impl Gatekeeper<'_> {
         for (place, command) in commands.iter().enumerate() {
             // What is refused is refused again when the write is decided.
             let Ok(events) = plan.decide(&self.by.actor, self.now, command) else { return Ok(()) };
-            let undoes = match plan.undoes_no_stop(&events) {
-                // In a plan of one's own, a skipped task may be taken up again.
-                Err(Refusal::StoppedByPerson { did, .. }) => needs_approval || !did.starts_with("skipped "),
-                Err(_) | Ok(()) => false,
-            };
+            let undoes = self.reopens_refused_gate(&plan, &events)
+                || match plan.undoes_no_stop(&events) {
+                    // In a plan of one's own, a skipped task may be taken up again.
+                    Err(Refusal::StoppedByPerson { did, .. }) => {
+                        needs_approval || !did.starts_with("skipped ")
+                    }
+                    Err(_) | Ok(()) => false,
+                };
             let proved = if undoes {
                 Some(("undo a person's stop", "undoing a person's stop"))
             } else if plan.reruns_done_work(&events) {
@@ -641,6 +644,18 @@ impl Gatekeeper<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether these events ask again what a person refused.
+    fn reopens_refused_gate(&self, plan: &Plan, events: &[Event]) -> bool {
+        let is_refused = |task: &TaskId| {
+            let gate = plan.task(task.as_str()).and_then(|task| task.state.gate());
+            gate.is_some_and(|gate| gate.outcome == GateOutcome::Failed)
+        };
+        events.iter().any(|event| match event {
+            Event::TasksRetried { tasks } | Event::TasksReset { tasks } => tasks.iter().any(is_refused),
+            _ => false,
+        })
     }
 
     /// Whether an agent may not do this to a task because of its work, its check or the work behind it. That another one holds

@@ -6,7 +6,7 @@ use waypost_config::{Config, Executor};
 use waypost_core::canonical::CanonicalHasher;
 use waypost_core::{
     Actor, ActorKind, Command, Json, Outcome, Plan, PlanId, Problem, ProblemKind, Refusal, Status, Task,
-    TaskId,
+    TaskId, TaskSpec,
 };
 use waypost_text::hex;
 
@@ -34,6 +34,16 @@ pub fn question_digest(plan: &PlanId, task: &Task) -> String {
         hasher.text(&question.text).text(&question.by).text(&question.asked_at.to_string());
         hasher.list(question.choices.iter(), |hasher, choice| hasher.text(choice));
         hasher.optional(question.state.as_ref(), |hasher, state| hasher.text(state.as_str()))
+    });
+    format!("sha256:{}", hex(&hasher.finish()))
+}
+
+/// Returns the digest of the words of a task for people, whenever it is asked.
+pub(crate) fn words_digest(spec: &TaskSpec) -> String {
+    let mut hasher = CanonicalHasher::new("gate", 1);
+    hasher.text(&spec.description).text(&spec.notes);
+    hasher.optional(spec.work.as_deref(), |hasher, work| {
+        hasher.text(&work.executor).text(work.inputs.as_str())
     });
     format!("sha256:{}", hex(&hasher.finish()))
 }

@@ -442,7 +442,7 @@ fn whoever_approves_sees_the_gates_of_other_plans_and_no_agent_detaches_them_mea
         about.into_iter().find(|(name, _)| *name == "waits for people in other plans").map(|(_, text)| text)
     };
     for plan in &plans {
-        assert_eq!(shown(plan), Some(format!("{}/gate (before deploy)", desk.plan)));
+        assert_eq!(shown(plan), Some(format!("{}/gate \"do gate\" (before deploy)", desk.plan)));
     }
     desk.report(&agent(), "ready", done()).unwrap();
     for ops in [moved("waits"), vec![EditOp::RemoveTask { task: id("waits"), drop_dependencies: true }]] {
@@ -618,5 +618,60 @@ fn an_approval_counts_for_the_gates_and_checks_of_other_plans_that_were_seen() {
         let ServiceError::ChangedSinceSeen { changes, .. } = &refused else { panic!("{refused}") };
         assert!(changes.iter().any(|change| change.starts_with(line)), "{changes:?}");
         assert_ne!(desk.service.preview(&plan).unwrap().digest, seen.digest);
+    }
+}
+
+#[test]
+fn another_question_under_the_name_of_a_gate_opens_nothing() {
+    for is_seen_before in [true, false] {
+        let desk = Desk::of(&agent(), plan_of([with_work("gate", "human", &[]), task("mid", &["gate"])]));
+        let plan = waits_for(&desk, with_work("deploy", "build", &[]), &desk.plan, "mid");
+        let seen = desk.service.preview(&plan).unwrap().seen();
+        let ask = || {
+            let words =
+                TaskChanges { description: Some("Do you like tea?".into()), ..TaskChanges::default() };
+            desk.edit(&present(), revised("gate", words)).unwrap();
+        };
+        if !is_seen_before {
+            ask();
+            let refused = desk.service.approve(&present(), &plan, seen, "", Guard::NONE).unwrap_err();
+            assert_eq!(refused.code(), "changed_since_seen");
+            continue;
+        }
+        desk.service.approve(&present(), &plan, seen, "", Guard::NONE).unwrap();
+        ask();
+        let seen = desk.service.preview(&desk.plan).unwrap().seen();
+        desk.service.approve(&present(), &desk.plan, seen, "", Guard::NONE).unwrap();
+        desk.answer(&present(), "gate", "yes").unwrap();
+        let waiting = desk.service.read(&plan, Plan::clone).unwrap();
+        let behind = desk.service.behind_gates_of_others(&waiting, &[id("deploy")]).unwrap();
+        assert!(waiting.ready().next().is_none() || !behind.is_empty(), "a person agreed to tea");
+        // Whoever reads that approves it anew.
+        desk.service.claim(&agent(), &desk.plan, &id("mid"), ClaimOptions::default(), Guard::NONE).unwrap();
+        desk.report(&agent(), "mid", done()).unwrap();
+        let waiting = desk.service.read(&plan, Plan::clone).unwrap();
+        let behind = desk.service.behind_gates_of_others(&waiting, &[id("deploy")]).unwrap();
+        assert_eq!(behind.len(), 1, "{behind:?}");
+    }
+}
+
+#[test]
+fn what_a_person_refused_is_asked_again_only_by_a_person_who_is_there() {
+    let desk = Desk::of(&agent(), plan_of([with_work("gate", "human", &[]), task("mid", &["gate"])]));
+    let seen = desk.service.preview(&desk.plan).unwrap().seen();
+    desk.service.approve(&present(), &desk.plan, seen, "", Guard::NONE).unwrap();
+    desk.answer(&present(), "gate", "no, never").unwrap();
+    for by in [unattended(), present()] {
+        let task = desk.service.retry_task(&by, &desk.plan, &id("gate"), Guard::NONE).map(drop);
+        match by.is_present() {
+            false => {
+                assert_eq!(code(task), "needs_terminal");
+                assert_eq!(
+                    code(desk.service.retry_plan(&by, &desk.plan, Guard::NONE).map(drop)),
+                    "needs_terminal"
+                );
+            }
+            true => task.unwrap(),
+        }
     }
 }

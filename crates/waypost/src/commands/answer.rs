@@ -29,8 +29,8 @@ Only people can answer, at a terminal, which shows the question and asks. The an
 question only: another one needs another answer. --seen names the question that you have read, by
 the digest that `answer --json` lists, and skips the question, not the terminal.
 A question with choices takes one of them, or an unambiguous prefix.
-A task for a person (an executor of kind human) is completed by yes or any text, and failed by no or
-\"no, REASON\". A text that begins like a no is refused.
+A task for a person (an executor of kind human) is completed by yes or \"yes, RESULT\", and failed by no
+or \"no, REASON\". Anything else is refused.
 
 Examples:
   waypost answer

@@ -307,10 +307,7 @@ fn others_can_cancel_add_and_do_what_is_for_people_while_it_runs() {
     let stopped = lines.next().unwrap();
     assert!(stopped.starts_with("stopped  long"), "{stopped}");
     let waiting = lines.next().unwrap();
-    assert_eq!(
-        waiting,
-        "waiting  plan p: sign is for a person: `waypost answer p sign yes`, no, or any text"
-    );
+    assert_eq!(waiting, "waiting  plan p: sign is for a person: `waypost answer p sign yes`, or no");
     let (_, absent) = text(&workspace.waypost(&["done", "p", "sign"]));
     assert!(absent.contains("ending a task for people needs a person at a terminal"), "{absent}");
     assert!(workspace.at_terminal(&["done", "p", "sign"]).status.success());

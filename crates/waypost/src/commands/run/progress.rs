@@ -328,7 +328,7 @@ fn waits_for(view: &View<'_>) -> String {
     }
     match plan.ready().find(|task| task.spec.work.is_some()) {
         Some(task) => format!(
-            "{} is for a person: `waypost answer {} {} yes`, no, or any text",
+            "{} is for a person: `waypost answer {} {} yes`, or no",
             task.spec.id,
             plan.id(),
             task.spec.id
