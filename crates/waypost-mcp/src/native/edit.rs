@@ -85,7 +85,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     };
     let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
     let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
-    let reply = call.service().edit(&call.caller, &plan, edit.ops, guard)?;
+    let edited = call.service().edit(&call.caller, &plan, edit.ops, guard);
+    let reply = edited.map_err(|error| call.refused(&plan, error))?;
+    call.remember(&plan)?;
     Ok(call.read(&plan, |plan| {
         let mut answer = answer(call, plan, &reply);
         say_cancelled(plan, &open, &mut answer);

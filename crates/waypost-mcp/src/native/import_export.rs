@@ -98,7 +98,9 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let text = call.files().read_plan(file, format)?;
     let bytes = text.len();
     let source = SourceText { text, format, file_name: Some(file.to_owned()), name: file.to_owned() };
-    let updated = call.service().update(&call.caller, &plan, source, guard)?;
+    let updated = call.service().update(&call.caller, &plan, source, guard);
+    let updated = updated.map_err(|error| call.refused(&plan, error))?;
+    call.remember(&plan)?;
     let (version, stat) = (updated.written.version, updated.changes.describe());
     let text = format!("v{version} from {bytes} bytes: {stat}");
     let value = json!({ "plan": plan, "version": version, "bytes": bytes, "changes": stat });

@@ -27,6 +27,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         limit: PLANS_PAGE,
         ..Query::default()
     };
+    let first_page_of_own = !all && query.after.is_none();
     let page = call.workspace.page(&query)?;
     let plans: Vec<_> = page
         .items
@@ -57,6 +58,12 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         } else {
             "no plans of yours; all: true lists others'".to_owned()
         });
+    }
+    if let Some(archived) = first_page_of_own.then(|| call.archived_plan()).transpose()?.flatten() {
+        let (plan, title, by) =
+            (&archived.plan, reply_text::cut(&archived.title, TITLE_BYTES), archived.by_whom());
+        lines.push(format!("{plan} archived{by} {}", quote(&title)));
+        value["archived"] = json!({ "id": plan, "title": title, "by": archived.by });
     }
     if let Some(next) = page.next {
         lines.push(format!("{} in all; more: cursor {next}", page.total));

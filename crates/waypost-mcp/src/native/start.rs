@@ -29,7 +29,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
     let needs_approval = call.read(&plan, awaits_approval)?;
     if !needs_approval || call.read(&plan, |plan| plan.state().phase)? == Phase::Paused {
-        call.service().activate(&call.caller, &plan, Guard::NONE)?;
+        let activated = call.service().activate(&call.caller, &plan, Guard::NONE);
+        activated.map_err(|error| call.refused(&plan, error))?;
+        call.remember(&plan)?;
         if call.read(&plan, |plan| plan.state().phase)? != Phase::AwaitingApproval {
             return started(call, &plan);
         }

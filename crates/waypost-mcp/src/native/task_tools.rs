@@ -57,10 +57,19 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
         Claimed::Nothing { reasons } => {
             let reasons = reasons.iter().map(|reason| reply_text::cut(reason, REASON_BYTES));
             let mut why = reasons.collect::<Vec<_>>().join(", ");
+            let mut archived_by = None;
             if let Some(plan) = &plan {
                 why.push_str(call.read(plan, |plan| advice(call, plan))?);
+                archived_by = call.service().archived_by(plan)?;
             }
-            Ok(nothing(&why))
+            let mut answer = nothing(&why);
+            if let Some(plan) = &plan {
+                answer.value["plan"] = json!(plan);
+            }
+            if let Some(by) = archived_by {
+                answer.add("archived_by", &by, &format!(" by {by}"));
+            }
+            Ok(answer)
         }
     }
 }
@@ -74,7 +83,8 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     let plan = plan_of(call, arguments, &task)?;
     let task = call.read(&plan, |plan| resolve_task(plan, task.as_str()))??;
     let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
-    let written = call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
+    let claimed = call.service().claim(&call.caller, &plan, &task, options, Guard::NONE);
+    let written = claimed.map_err(|error| call.refused(&plan, error))?;
     call.remember(&plan)?;
     let before = before_claim(call, &written.written, &task)?;
     call.read(&plan, |plan| taken(call, plan, &task, before.as_ref()))?
@@ -315,7 +325,9 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
     let skipped_before = call.read(&plan, |plan| plan.counts().skipped)?;
     let take_over = arguments.flag("take_over")?;
     let reference = TaskRef { plan: &plan, task: &task, attempt, take_over, seen: None };
-    call.service().report(&call.caller, reference, report, Guard::NONE)?;
+    let reported_on = call.service().report(&call.caller, reference, report, Guard::NONE);
+    reported_on.map_err(|error| call.refused(&plan, error))?;
+    call.remember(&plan)?;
     Ok(call.read(&plan, |plan| reported(plan, &task, status, skipped_before))?)
 }
 

@@ -76,7 +76,8 @@ fn why_there_is_nothing_to_do_is_said_in_few_words() {
     let other = world.session(Toolset::Native, "other");
     other.call("task_next", json!({ "plan": id }));
     let told = session.call("task_next", json!({}));
-    assert_eq!(told.value, json!({ "task": null, "why": "1 running (t1 by agent:other), 1 blocked" }));
+    let why = "1 running (t1 by agent:other), 1 blocked";
+    assert_eq!(told.value, json!({ "task": null, "why": why, "plan": id }));
     let told = other.call("task_next", json!({ "plan": id }));
     assert_eq!(told.text, "nothing: 1 running (t1 by you), 1 blocked");
     assert_eq!(
