@@ -649,6 +649,17 @@ fn an_edit_takes_any_place_and_replies_with_what_its_author_should_know() {
 }
 
 #[test]
+fn the_list_tells_documents_from_plans_with_tasks() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    desk.plan("words", &[]);
+    let listed = desk.get("/plans?sort=id").ok();
+    let documents = |at: usize| (listed["plans"][at]["id"].clone(), listed["plans"][at].get("document"));
+    assert_eq!(documents(0), (json!("p"), None));
+    assert_eq!(documents(1), (json!("words"), Some(&json!(true))));
+}
+
+#[test]
 fn a_text_with_two_plans_is_refused_everywhere_and_writes_nothing() {
     let desk = Desk::new();
     desk.plan("p", &["a"]);
