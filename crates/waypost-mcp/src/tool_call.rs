@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use waypost_core::{Actor, Phase, Plan, PlanId, Refusal};
+use waypost_core::{Actor, Dependency, ExternalTaskRef, Phase, Plan, PlanId, Refusal, TaskId};
 use waypost_service::{Caller, Service, ServiceError};
+use waypost_store::TargetStatus;
 
 use crate::cancellation::CancelFlag;
 use crate::elicitation::question::{PendingQuestion, Question, QuestionSender};
@@ -19,6 +20,8 @@ use crate::workspace_files::Files;
 
 /// Maximum bytes of the reason why an argument does not fit.
 const MISFIT_BYTES: usize = 300;
+/// Maximum number of dependencies on other agents whose plans a reply names.
+const RESOLVED_MAX: usize = 20;
 
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
@@ -62,6 +65,11 @@ impl ArchivedPlan {
     pub(crate) fn by_whom(&self) -> String {
         self.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default()
     }
+}
+
+/// Names a task of another agent as its author does: `agent:task`. `None` if the reference names no agent.
+pub(crate) fn agent_task(there: &ExternalTaskRef) -> Option<String> {
+    there.agent.as_ref().map(|agent| format!("{agent}:{}", there.task))
 }
 
 /// The program at the other end of a call.
@@ -227,6 +235,30 @@ impl Call {
         }
         let by = self.service().archived_by(&plan)?;
         Ok(Some(ArchivedPlan { plan, title, by }))
+    }
+
+    /// Returns the plans that a task's dependencies on other agents mean, by agent and task: the plan that has delivered, or the
+    /// open plan that has the task.
+    pub(crate) fn resolved_to(&self, plan: &PlanId, task: &TaskId) -> Result<Map<String, Value>, ToolError> {
+        let dependencies = self.view(plan, |plan, _| {
+            let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
+            let there = task.spec.depends_on.iter().filter_map(Dependency::external);
+            let named = there.filter_map(|there| Some((agent_task(there)?, there))).take(RESOLVED_MAX);
+            let heard = |there: &ExternalTaskRef| task.state.received.get(&there.key())?.plan.clone();
+            named.map(|(name, there)| (name, there.clone(), heard(there))).collect()
+        })?;
+        let mut resolved = Map::new();
+        for (name, there, heard) in dependencies {
+            let meant = match heard.or_else(|| there.plan.clone()) {
+                Some(plan) => Some(plan),
+                None => {
+                    let found = self.workspace.plans().target_status(plan, Some(task), &there)?;
+                    if let TargetStatus::There { plan, .. } = found { Some(plan) } else { None }
+                }
+            };
+            resolved.extend(meant.map(|meant| (name, meant.as_str().into())));
+        }
+        Ok(resolved)
     }
 
     /// The error for a refused change of a plan. If the plan is archived, it says which one, and who archived it.

@@ -12,7 +12,7 @@ use waypost_service::{
 };
 use waypost_text::quote;
 
-use super::arguments::{Arguments, Problems};
+use super::arguments::{ArgumentForm, Arguments, Problems};
 use super::{plan_facts, plan_ref};
 use crate::reply_text;
 use crate::tool::Answer;
@@ -35,8 +35,16 @@ const REASON_BYTES: usize = 160;
 /// Maximum number of versions before a claim that are searched for the error of an attempt before a retry.
 const EARLIER_VERSIONS_MAX: u64 = 1_000;
 
+const NEXT_KNOWN: [(&str, ArgumentForm); 5] = [
+    ("plan", ArgumentForm::Text),
+    ("any", ArgumentForm::Flag),
+    ("queue", ArgumentForm::Text),
+    ("task", ArgumentForm::Text),
+    ("take_over", ArgumentForm::Flag),
+];
+
 pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
+    let arguments = Arguments::of(&call.arguments, &NEXT_KNOWN)?;
     let queue = arguments.name("queue")?;
     if arguments.name("task")?.is_some() {
         return this_one(call, &arguments, queue.is_some() || arguments.flag("any")?);
@@ -51,8 +59,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     match call.service().claim_next(&call.caller, filter, None)? {
         Claimed::Taken { written, task } => {
             call.remember(&written.plan)?;
-            let before = before_claim(call, &written, &task)?;
-            call.read(&written.plan, |plan| taken(call, plan, &task, before.as_ref()))?
+            claim_reply(call, &written, &task)
         }
         Claimed::Nothing { reasons } => {
             let reasons = reasons.iter().map(|reason| reply_text::cut(reason, REASON_BYTES));
@@ -86,8 +93,16 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     let claimed = call.service().claim(&call.caller, &plan, &task, options, Guard::NONE);
     let written = claimed.map_err(|error| call.refused(&plan, error))?;
     call.remember(&plan)?;
-    let before = before_claim(call, &written.written, &task)?;
-    call.read(&plan, |plan| taken(call, plan, &task, before.as_ref()))?
+    claim_reply(call, &written.written, &task)
+}
+
+/// The reply for a claim: the task, and which plans its dependencies on other agents mean.
+fn claim_reply(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Answer, ToolError> {
+    let before = before_claim(call, written, task)?;
+    let resolved = call.resolved_to(&written.plan, task)?;
+    let mut answer = call.read(&written.plan, |plan| taken(call, plan, task, before.as_ref()))??;
+    plan_facts::add_resolved(&resolved, &mut answer);
+    Ok(answer)
 }
 
 /// Returns the state of a task before it was claimed, if an attempt came before: the claim clears how that one ended.
