@@ -346,13 +346,15 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
     Ok(call.read(&plan, |plan| reported(plan, &task, status, skipped_before))?)
 }
 
-/// Returns the plan of a task: the one that the call names, or the one in which the caller holds a task of this id, or the
-/// caller's own.
+/// Returns the plan of a task: the one that the call names, or the one in which the session holds a task of this id, or the
+/// session's own. For a session without one, tasks that the agent's other sessions hold count too: they may be gone.
 fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, ToolError> {
     if arguments.name("plan")?.is_none() {
         let mut leases = call.service().leases_of(&call.caller)?;
         leases.retain(|lease| lease.task == *task);
-        if leases.iter().any(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller) {
+        // A session that works on a plan of its own means no task that another session holds under the same id.
+        let has_own = matches!(call.session_plan()?, Some((_, true)));
+        if has_own || leases.iter().any(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller) {
             leases.retain(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller);
         }
         match leases.as_slice() {

@@ -151,6 +151,19 @@ fn a_session_whose_plan_has_ended_stays_on_it() {
 }
 
 #[test]
+fn a_task_that_another_session_holds_under_the_same_id_is_not_meant() {
+    let (world, first) = begin();
+    let second = world.session(Toolset::Native, "main");
+    let theirs = started(&second);
+    assert_eq!(take(&second), "t1");
+    world.wait(1);
+    let own = started(&first);
+    let report = json!({ "task": "t1", "status": "done", "take_over": true });
+    assert_eq!(first.call("task_report", report).value["plan"], json!(own));
+    assert_eq!(second.call("plan_get", json!({ "plan": theirs })).value["yours"], json!(["t1"]));
+}
+
+#[test]
 fn a_session_that_only_looked_goes_on_with_the_plan_that_is_made_next() {
     let (world, first) = begin();
     started(&first);
