@@ -10,7 +10,7 @@ impl Layer {
     /// be parsed.
     pub fn settings(&self) -> Option<BTreeMap<String, String>> {
         let mut settings = BTreeMap::new();
-        let file = to_json(self)?;
+        let file = to_json(self).filter(serde_json::Value::is_object)?;
         let mut open = vec![(String::new(), &file)];
         while let Some((name, value)) = open.pop() {
             match value.as_object().filter(|fields| !fields.is_empty()) {

@@ -34,7 +34,8 @@ const OPTIONAL: [&str; 6] = ["depends_on", "complexity", "skip", "notes", "statu
 pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unreadable> {
     match find_plans(text) {
         Ok(plans) => {
-            let mut reading = read_plans(plans, file_name.is_some());
+            let mut reading = Reading::new(DIALECT);
+            plans.into_iter().for_each(|plan| reading.append(read_plan(plan)));
             reading.notes.extend(file_name.and_then(|_| broken_object(text)));
             Ok(reading)
         }
@@ -87,17 +88,6 @@ fn read_steps(steps: Vec<String>) -> Reading {
     Reading { drafts: vec![draft], notes, ..Reading::new(DIALECT) }
 }
 
-/// Reads all plans of a file. Of a model's reply, the first is the plan.
-fn read_plans(mut plans: Vec<Map<String, Value>>, from_file: bool) -> Reading {
-    let others = if from_file { Vec::new() } else { plans.split_off(plans.len().min(1)) };
-    let mut whole = Reading::new(DIALECT);
-    plans.into_iter().for_each(|plan| whole.append(read_plan(plan)));
-    if !others.is_empty() {
-        whole.notes.push(format!("plans in the text that were left out: {}", others.len()));
-    }
-    whole
-}
-
 /// Returns the objects in the text that are plans; at least one.
 fn find_plans(text: &str) -> Result<Vec<Map<String, Value>>, Unreadable> {
     let whole = match serde_json::from_str(text.trim()) {
@@ -110,7 +100,14 @@ fn find_plans(text: &str) -> Result<Vec<Map<String, Value>>, Unreadable> {
         Err(error) if text.trim_start().starts_with('{') => syntax(&error),
         Err(_) => Unreadable::NoPlan("no object with `goal` and `tasks` was found".to_owned()),
     };
-    let (sure, mut others): (Vec<_>, Vec<_>) = objects_in(text).into_iter().partition(is_plan);
+    let (found, mut others): (Vec<_>, Vec<_>) = objects_in(text).into_iter().partition(is_plan);
+    let mut sure: Vec<Map<String, Value>> = Vec::new();
+    for plan in found {
+        // A model that writes its plan twice has written one.
+        if !sure.contains(&plan) {
+            sure.push(plan);
+        }
+    }
     if !sure.is_empty() {
         return Ok(sure);
     }

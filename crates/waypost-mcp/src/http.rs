@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Display;
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -50,6 +51,9 @@ tokio::task_local! {
     /// Whether the current request was refused because of the session limit. The protocol service in between does not
     /// distinguish this from other failures.
     static TURNED_AWAY: Cell<bool>;
+    /// Whether the client of the current request knows events without a message. The sessions, which begin the streams of all
+    /// requests but the first, are shared by clients of all versions.
+    static EMPTY_EVENTS: bool;
 }
 
 /// The MCP service for one agent.
@@ -99,9 +103,11 @@ impl HttpService {
         };
         let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_json = kind.is_some_and(|kind| kind.trim_start().starts_with("application/json"));
-        let protocol = if begins_with_empty_event(&head, &body) { &self.protocol } else { &self.earlier };
+        let empty_events = begins_with_empty_event(&head, &body);
+        let protocol = if empty_events { &self.protocol } else { &self.earlier };
         let request = Request::from_parts(head, Full::new(body.clone()));
         let asked = async { (protocol.handle(request).await, TURNED_AWAY.with(Cell::get)) };
+        let asked = EMPTY_EVENTS.scope(empty_events, asked);
         match TURNED_AWAY.scope(Cell::new(false), asked).await {
             (_, true) => no_room(),
             // rmcp also returns this status for a JSON body that is not a valid message.
@@ -291,14 +297,15 @@ impl Sessions {
     }
 }
 
-/// Returns the same stream, which counts as open until it is dropped.
+/// Returns the same stream, which counts as open until it is dropped, without empty events if the client does not know them.
 fn read_by(
     reading: Reading,
     stream: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,
 ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
-    stream.map(move |message| {
+    let empty_events = EMPTY_EVENTS.try_with(|empty_events| *empty_events).unwrap_or(true);
+    stream.filter(move |event| {
         let _until_it_is_dropped = &reading;
-        message
+        ready(empty_events || event.message.is_some())
     })
 }
 

@@ -1,7 +1,7 @@
 //! Reads a plan from a text in any format, sent by a model or read from a file. Writes nothing.
 
 use waypost_formats::{Dialect, Reading};
-use waypost_service::{ImportDraft, ServiceError};
+use waypost_service::{ImportDraft, ServiceError, only_plan};
 
 use crate::tool_error::ToolError;
 
@@ -21,13 +21,6 @@ pub(crate) fn read(
         return Err(ToolError::invalid(&problems));
     }
     let Reading { dialect, drafts, assigned_ids, notes, .. } = reading;
-    let count = drafts.len();
-    let mut drafts = drafts.into_iter();
-    match (drafts.next(), drafts.next()) {
-        (Some(draft), None) => {
-            let file_name = file.map(str::to_owned);
-            Ok((ImportDraft { draft, assigned_ids, dialect, file_name }, notes))
-        }
-        _ => Err(ServiceError::NotOnePlan { name, count }.into()),
-    }
+    let (draft, file_name) = (only_plan(&name, drafts)?, file.map(str::to_owned));
+    Ok((ImportDraft { draft, assigned_ids, dialect, file_name }, notes))
 }

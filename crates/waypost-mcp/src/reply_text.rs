@@ -18,7 +18,14 @@ const NOTE_BYTES: usize = 120;
 
 /// Returns the first few notes, each cut to its maximum.
 pub(crate) fn notes(notes: &[String]) -> Vec<String> {
-    notes.iter().take(NOTES_MAX).map(|note| cut(note, NOTE_BYTES)).collect()
+    notes.iter().take(NOTES_MAX).map(|note| cut_at_word(note, NOTE_BYTES)).collect()
+}
+
+/// Cuts a text to at most `bytes`, on one line, before a word.
+fn cut_at_word(text: &str, bytes: usize) -> String {
+    let short = cut(text, bytes);
+    let end = if short.ends_with('…') && cut(text, usize::MAX) != short { short.rfind(' ') } else { None };
+    end.map_or_else(|| short.clone(), |end| format!("{}…", &short[..end]))
 }
 
 /// Cuts a text to at most `bytes`; keeps its line breaks.
@@ -180,5 +187,13 @@ mod tests {
         assert_eq!(same, json!({ "a": [1, 2] }));
         let deep = (0..100).fold(json!("x".repeat(50)), |inner, _| json!([inner, "y".repeat(50)]));
         assert!(shortened(&deep, 100).0.to_string().len() <= 110);
+    }
+
+    #[test]
+    fn a_note_is_not_cut_in_the_middle_of_a_word() {
+        let long = format!("{} nevertheless", "abcd ".repeat(23).trim_end());
+        assert_eq!(notes(&[long]), [format!("{}…", "abcd ".repeat(23).trim_end())]);
+        let whole = "abcd ".repeat(24).trim_end().to_owned();
+        assert_eq!(notes(std::slice::from_ref(&whole)), [whole]);
     }
 }

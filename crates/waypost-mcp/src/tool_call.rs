@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use waypost_core::{Actor, Phase, Plan, PlanId};
+use waypost_core::{Actor, Dependency, ExternalTaskRef, Phase, Plan, PlanId, Refusal, TaskId};
 use waypost_service::{Caller, Service, ServiceError};
+use waypost_store::TargetStatus;
 
 use crate::cancellation::CancelFlag;
 use crate::elicitation::question::{PendingQuestion, Question, QuestionSender};
@@ -19,6 +20,8 @@ use crate::workspace_files::Files;
 
 /// Maximum bytes of the reason why an argument does not fit.
 const MISFIT_BYTES: usize = 300;
+/// Maximum number of dependencies on other agents whose plans a reply names.
+const RESOLVED_MAX: usize = 20;
 
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
@@ -48,6 +51,25 @@ impl SessionPlan {
     pub(crate) fn id(&self) -> Option<PlanId> {
         self.plan.clone()
     }
+}
+
+/// A plan of the caller that was archived, and who did it, if that is known.
+pub(crate) struct ArchivedPlan {
+    pub(crate) plan: PlanId,
+    pub(crate) title: String,
+    pub(crate) by: Option<Actor>,
+}
+
+impl ArchivedPlan {
+    /// Names the author of the archiving after the word "archived"; empty if it is not known.
+    pub(crate) fn by_whom(&self) -> String {
+        self.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default()
+    }
+}
+
+/// Names a task of another agent as its author does: `agent:task`. `None` if the reference names no agent.
+pub(crate) fn agent_task(there: &ExternalTaskRef) -> Option<String> {
+    there.agent.as_ref().map(|agent| format!("{agent}:{}", there.task))
 }
 
 /// The program at the other end of a call.
@@ -173,24 +195,82 @@ impl Call {
         self.caller.worker != self.by().to_string()
     }
 
-    /// Returns the session's default plan if it is unfinished; otherwise the caller's newest unfinished plan, if any.
+    /// Returns the plan that the session works on, even if it has ended or was archived: another may be that of another session.
+    /// A session that works on none gets the one that it has read, if that is open, otherwise the caller's newest open plan,
+    /// otherwise its newest.
     pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, ToolError> {
-        let recent = self.session().plan.clone();
-        if let Some(plan) = recent {
-            let is_open = |plan: &Plan| !(plan.state().phase.is_finished() || plan.state().archived);
-            match self.read(&plan, is_open) {
-                Ok(true) => return Ok(Some(plan)),
-                // Finished, archived, or of another workspace.
-                Ok(false) | Err(ServiceError::NoSuchPlan(_)) => {}
+        let SessionPlan { plan, is_its_own, .. } = self.session().clone();
+        if let Some(plan) = plan {
+            let is_open =
+                |plan: &Plan, _: &[String]| !(plan.state().phase.is_finished() || plan.state().archived);
+            match self.view(&plan, is_open) {
+                Ok(is_open) if is_open || is_its_own => return Ok(Some(plan)),
+                // Only read and over, or of another workspace.
+                Ok(_) | Err(ServiceError::NoSuchPlan(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.workspace
-            .newest(self.by(), Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
+        let found = match self.workspace.newest(self.by(), Phase::OPEN.to_vec())? {
+            Some(open) => Some(open),
+            None => self.workspace.newest(self.by(), Vec::new())?,
+        };
+        found.iter().for_each(|plan| self.note_read(plan));
+        Ok(found)
     }
 
-    /// Returns the caller's newest plan, finished or not.
-    pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, ToolError> {
-        self.workspace.newest(self.by(), Vec::new())
+    /// Returns the caller's plan that was archived while it could expect to go on with it: that of the session, or for a session
+    /// without one, the caller's latest, unless it had ended.
+    pub(crate) fn archived_plan(&self) -> Result<Option<ArchivedPlan>, ToolError> {
+        let plan = match self.session_plan()? {
+            Some((plan, _)) => plan,
+            None => match self.workspace.latest_archived(self.by())? {
+                Some(plan) => plan,
+                None => return Ok(None),
+            },
+        };
+        let (archived, title) =
+            self.view(&plan, |plan, _| (plan.state().archived, plan.spec().title.clone()))?;
+        if !archived {
+            return Ok(None);
+        }
+        let by = self.service().archived_by(&plan)?;
+        Ok(Some(ArchivedPlan { plan, title, by }))
+    }
+
+    /// Returns the plans that a task's dependencies on other agents mean, by agent and task: the plan that has delivered, or the
+    /// open plan that has the task.
+    pub(crate) fn resolved_to(&self, plan: &PlanId, task: &TaskId) -> Result<Map<String, Value>, ToolError> {
+        let dependencies = self.view(plan, |plan, _| {
+            let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
+            let there = task.spec.depends_on.iter().filter_map(Dependency::external);
+            let named = there.filter_map(|there| Some((agent_task(there)?, there))).take(RESOLVED_MAX);
+            let heard = |there: &ExternalTaskRef| task.state.received.get(&there.key())?.plan.clone();
+            named.map(|(name, there)| (name, there.clone(), heard(there))).collect()
+        })?;
+        let mut resolved = Map::new();
+        for (name, there, heard) in dependencies {
+            let meant = match heard.or_else(|| there.plan.clone()) {
+                Some(plan) => Some(plan),
+                None => {
+                    let found = self.workspace.plans().target_status(plan, Some(task), &there)?;
+                    if let TargetStatus::There { plan, .. } = found { Some(plan) } else { None }
+                }
+            };
+            resolved.extend(meant.map(|meant| (name, meant.as_str().into())));
+        }
+        Ok(resolved)
+    }
+
+    /// The error for a refused change of a plan. If the plan is archived, it says which one, and who archived it.
+    pub(crate) fn refused(&self, plan: &PlanId, error: ServiceError) -> ToolError {
+        let is_archived = matches!(error, ServiceError::Refused(Refusal::Archived { .. }));
+        let mut told = ToolError::from(error);
+        match self.service().archived_by(plan) {
+            Ok(Some(by)) if is_archived => {
+                told.message = format!("plan {plan} was archived by {by}");
+                told.with_fact("plan", plan.as_str()).with_fact("archived_by", by.to_string())
+            }
+            Ok(_) | Err(_) => told,
+        }
     }
 }

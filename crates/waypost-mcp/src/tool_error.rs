@@ -13,6 +13,8 @@ use crate::reply_text;
 
 /// Maximum bytes of a message: the parts of a call that it repeats may have any length.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
+/// Bytes that each of several errors in one reply may have, however many there are.
+const JOINED_BYTES_MIN: usize = 300;
 /// Maximum number of problems that an error names.
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
 /// The code of an error in the arguments of a call, as HTTP has it.
@@ -60,6 +62,11 @@ impl ToolError {
             && let Some(one) = errors.pop()
         {
             return one;
+        }
+        // The reply repeats each of them.
+        let each = (MESSAGE_BYTES_MAX / 2 / errors.len().max(1)).max(JOINED_BYTES_MIN);
+        for error in &mut errors {
+            error.message = reply_text::cut_text(&error.message, each);
         }
         let mut lines: Vec<String> = errors.iter().take(PROBLEMS_NAMED_MAX).map(Self::text).collect();
         if errors.len() > lines.len() {
@@ -125,6 +132,11 @@ impl ToolError {
     pub(crate) fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// Whether the call itself is wrong.
+    pub(crate) fn is_bad_request(&self) -> bool {
+        self.facts.get("code").is_some_and(|code| code == BAD_REQUEST)
     }
 
     /// Sets the hint in the phrases of a toolset, for a caller on this machine or another.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waypost_config::Config;
 use waypost_core::{Actor, Phase, PlanId, Timestamp};
 use waypost_service::Service;
-use waypost_store::{Page, PlanStore, PlanSummary, Query, Sort, StoreError};
+use waypost_store::{ArchiveFilter, Page, PlanStore, PlanSummary, Query, Sort, StoreError};
 
 use crate::created_files::CreatedFiles;
 use crate::tool_error::ToolError;
@@ -66,6 +66,14 @@ impl Workspace {
         let owner = Some(of.name.clone());
         let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
         Ok(self.plans().heads(&query)?.items.into_iter().next().map(|head| head.id))
+    }
+
+    /// Returns the owner's latest plan if it was archived before it ended.
+    pub(crate) fn latest_archived(&self, of: &Actor) -> Result<Option<PlanId>, ToolError> {
+        let (owner, shelf) = (Some(of.name.clone()), ArchiveFilter::All);
+        let query = Query { owner, shelf, sort: Sort::Created, limit: 1, ..Query::default() };
+        let last = self.plans().heads(&query)?.items.pop();
+        Ok(last.filter(|last| last.archived && !last.phase.is_finished()).map(|last| last.id))
     }
 
     /// Returns the time of the store's clock.

@@ -242,12 +242,26 @@ impl<'a> Edit<'a> {
             }
             EditOp::HoldTask { task, reason } => Command::HoldTask { task: self.named(task)?, reason },
             EditOp::UnholdTask { task } => Command::UnholdTask { task: self.named(task)? },
-            EditOp::SetPhase { phase, summary } => set_phase(&self.plan_now(), phase, summary)?,
-            EditOp::SetArchived(true) => Command::Archive,
+            EditOp::SetPhase { phase, summary } => {
+                if phase.is_finished() {
+                    self.takes_no_open_plan("end it")?;
+                }
+                set_phase(&self.plan_now(), phase, summary)?
+            }
+            EditOp::SetArchived(true) => {
+                self.takes_no_open_plan("archive it")?;
+                Command::Archive
+            }
             EditOp::SetArchived(false) => Command::Unarchive,
         };
         self.commands.push(command);
         Ok(())
+    }
+
+    /// Refuses to end or archive another agent's plan that was open before the edit, although its other operations would end all
+    /// tasks.
+    fn takes_no_open_plan(&self, wanted: &'static str) -> Result<(), ServiceError> {
+        Ok(self.before.is_not_anothers(&self.by.actor, wanted)?)
     }
 
     /// Returns the plan after the operations so far. If one of them is refused, the write will say so.

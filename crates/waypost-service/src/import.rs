@@ -44,6 +44,16 @@ pub enum Imported {
     },
 }
 
+/// Returns the only plan of a text. Several are not one: none of them is left out silently, and the caller says which one it
+/// means.
+pub fn only_plan(name: &str, drafts: Vec<Draft>) -> Result<Draft, ServiceError> {
+    let count = drafts.len();
+    match <[Draft; 1]>::try_from(drafts) {
+        Ok([draft]) => Ok(draft),
+        Err(_) => Err(ServiceError::NotOnePlan { name: name.to_owned(), count }),
+    }
+}
+
 impl Service {
     /// Imports a plan under its own id, or under another one if another plan has that id. A plan that is there and about which the
     /// text says nothing new is left as it is.

@@ -228,7 +228,7 @@ impl Service {
     pub fn summaries_with_status(&self, heads: &[PlanSummary]) -> Result<Vec<Value>, ServiceError> {
         let statuses = self.plan_statuses()?;
         let with_status = |head: &PlanSummary| {
-            let mut value = json!(head);
+            let mut value = head.to_json();
             value["state"] = json!(self.plan_status(&statuses, head)?);
             Ok(value)
         };

@@ -70,6 +70,20 @@ impl PlanSummary {
         Self { counts: plan.as_started().effective_counts(), ..Self::of(plan) }
     }
 
+    /// Whether the plan has no tasks: a text that is read and written, with nothing to run.
+    pub fn is_document(&self) -> bool {
+        self.goals == 0
+    }
+
+    /// Returns the summary as JSON, in which `document` tells a plan without tasks apart.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut value = serde_json::json!(self);
+        if self.is_document() {
+            value["document"] = true.into();
+        }
+        value
+    }
+
     /// Returns the summary of a plan. Before the start, it counts what its author skips as it will be then.
     pub fn of(plan: &Plan) -> Self {
         let (spec, state, started) = (plan.spec(), plan.state(), plan.as_started());

@@ -747,6 +747,11 @@ fn every_setting_of_a_file_is_listed_by_its_full_name() {
     assert_eq!(lines, expected);
     assert_eq!(layer(Origin::Workspace, "# nothing\n").settings().map(|all| all.len()), Some(0));
     assert_eq!(layer(Origin::Workspace, "a = \n").settings(), None);
+    for no_object in ["[]", "5", "null", "{"] {
+        let name = "todo.json".to_owned();
+        let todo = Layer { origin: Origin::Workspace, name, text: no_object.to_owned() };
+        assert_eq!(todo.settings(), None, "{no_object}");
+    }
 }
 
 #[test]

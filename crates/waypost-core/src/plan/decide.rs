@@ -48,6 +48,7 @@ impl Plan {
         let mut events =
             self.decide_command(by, at, command).map_err(|refusal| self.name_stop(by, refusal))?;
         self.keeps_stops(by, &events)?;
+        self.keeps_anothers_tasks(by, &events)?;
         if events.iter().any(|event| matches!(event, Event::PlanRevised { owner: Some(_), .. })) {
             self.is_not_anothers(by, "hand it over")?;
         }
@@ -200,8 +201,37 @@ impl Plan {
         }
     }
 
+    /// Refuses events that would take open tasks out of a started plan that another agent owns. Who could do that could end the
+    /// plan. Whoever holds a task may skip it.
+    fn keeps_anothers_tasks(&self, by: &Actor, events: &[Event]) -> Result<(), Refusal> {
+        let find = |task: &TaskId| self.find(task.as_str());
+        for event in events {
+            let (numbers, wanted): (Vec<u32>, _) = if let Event::TaskSkipped { task, .. } = event {
+                (find(task).into_iter().collect(), "skip its tasks")
+            } else if let Event::TaskRevised { task } = event
+                && task.skip
+            {
+                (find(&task.id).into_iter().collect(), "skip its tasks")
+            } else if let Event::TasksCancelled { tasks, .. } = event {
+                (tasks.iter().filter_map(find).collect(), "cancel its tasks")
+            } else if let Event::TasksRemoved { tasks } = event {
+                (self.families(tasks).collect(), "remove its tasks")
+            } else {
+                continue;
+            };
+            let is_taken = |&number: &u32| {
+                let is_open = !self.slot(number).status.is_finished() && !self.spec_of(number).skip;
+                is_open && self.speaks_for(by, number, None).is_err()
+            };
+            if numbers.iter().any(is_taken) {
+                self.is_not_anothers(by, wanted)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses what would take a started plan with open tasks away from the agent that owns it.
-    fn is_not_anothers(&self, by: &Actor, wanted: &'static str) -> Result<(), Refusal> {
+    pub fn is_not_anothers(&self, by: &Actor, wanted: &'static str) -> Result<(), Refusal> {
         let is_owners = match by.kind {
             ActorKind::Person | ActorKind::System => true,
             ActorKind::Agent => by.name == self.spec.owner,

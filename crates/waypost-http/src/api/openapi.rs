@@ -199,6 +199,7 @@ fn shapes() -> Value {
     let head_fields = json!({
         "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
         "queue": text, "counts": { "$ref": "#/components/schemas/Counts" }, "asking": number, "goals": number, "atomic": number,
+        "document": { "type": "boolean" },
         "state": object(&["name", "label", "detail", "needs_you"], json!({
             "name": text, "label": text, "detail": text, "needs_you": { "type": "boolean" } })),
     });

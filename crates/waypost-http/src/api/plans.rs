@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
 use waypost_service::{
-    Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note, question_digest,
+    Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note, only_plan, question_digest,
 };
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
@@ -204,17 +204,12 @@ pub(super) fn read(
             return Err(Problem::bad("send either text or plan", "send {\"text\": …} or {\"plan\": {…}}"));
         }
     };
-    let name = || TEXT_NAME.to_owned();
-    let Reading { mut drafts, problems, notes, .. } = waypost_formats::read(&text, dialect, None)
-        .map_err(|error| ServiceError::Unreadable { name: name(), error })?;
+    let Reading { drafts, problems, notes, .. } = waypost_formats::read(&text, dialect, None)
+        .map_err(|error| ServiceError::Unreadable { name: TEXT_NAME.to_owned(), error })?;
     if !problems.is_empty() {
         return Err(ServiceError::Invalid { subject: Subject::Text, problems }.into());
     }
-    let count = drafts.len();
-    match drafts.pop() {
-        Some(draft) if count == 1 => Ok((draft, notes)),
-        _ => Err(ServiceError::NotOnePlan { name: name(), count }.into()),
-    }
+    Ok((only_plan(TEXT_NAME, drafts)?, notes))
 }
 
 /// Parses the name of a format. Without a name, the format is detected.

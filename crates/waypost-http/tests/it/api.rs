@@ -648,6 +648,37 @@ fn an_edit_takes_any_place_and_replies_with_what_its_author_should_know() {
     assert!(updated["changes"].is_object() && updated["notes"].is_array(), "{updated}");
 }
 
+#[test]
+fn the_list_tells_documents_from_plans_with_tasks() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    desk.plan("words", &[]);
+    let listed = desk.get("/plans?sort=id").ok();
+    let documents = |at: usize| (listed["plans"][at]["id"].clone(), listed["plans"][at].get("document"));
+    assert_eq!(documents(0), (json!("p"), None));
+    assert_eq!(documents(1), (json!("words"), Some(&json!(true))));
+}
+
+#[test]
+fn a_text_with_two_plans_is_refused_everywhere_and_writes_nothing() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let before = desk.get("/plans/p").ok();
+    let one = |goal: &str| json!({ "goal": goal, "tasks": [{ "id": "a", "description": "d" }] });
+    let objects = format!("{}\n{}\n", one("g"), one("h"));
+    let fences = format!("```json\n{}\n```\nor\n```json\n{}\n```\n", one("g"), one("h"));
+    for text in [objects, fences] {
+        let body = json!({ "text": text });
+        for (method, path) in [("PUT", "/plans/p/content"), ("POST", "/plans"), ("POST", "/validate")] {
+            let problem = desk.by(&desk.person, method, path, &[], &body).problem(400);
+            assert_eq!(problem["code"], "not_one_plan", "{path}: {problem}");
+            assert_eq!(problem["detail"], "the text holds 2 plans, and one is needed", "{path}");
+        }
+    }
+    assert_eq!(desk.get("/plans/p").ok(), before);
+    assert_eq!(desk.get("/plans").ok()["plans"].as_array().map(Vec::len), Some(1));
+}
+
 /// A plan with a task for a person, and tasks of which `b` waits for `a`.
 fn gated(desk: &Desk) {
     let tasks = json!([

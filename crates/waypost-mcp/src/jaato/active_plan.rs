@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use waypost_core::{Event, Phase, Plan, PlanId, Task};
 use waypost_formats::jaato::tool_output;
 use waypost_service::ServiceError;
-use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort, StoreError, VersionRecord};
+use waypost_store::{PlanSummary, Query, Sort, StoreError, VersionRecord};
 
 use super::arguments;
 use super::reply::{NO_SUCH_PLAN, error};
-use crate::tool_call::Call;
+use crate::tool_call::{ArchivedPlan, Call};
 use crate::tool_error::ToolError;
 
 /// How many of the latest versions are searched for the way in which the plan ended.
@@ -99,26 +99,11 @@ pub(super) fn others(call: &Call, but: &PlanId) -> Result<Vec<Value>, StoreError
 
 /// The error of a session without an active plan. If its plan was archived, it says by whom.
 fn no_plan(call: &Call, none: &str) -> Result<ToolError, ToolError> {
-    let plan = match call.session_plan()? {
-        Some((plan, _)) => Some(plan),
-        None => latest_archived(call)?,
-    };
-    let Some(plan) = plan else { return Ok(error(none)) };
-    let (archived, title) = call.view(&plan, |plan, _| (plan.state().archived, plan.spec().title.clone()))?;
-    if !archived {
-        return Ok(error(none));
-    }
-    let by = call.service().archived_by(&plan)?.map(|by| format!(" by {by}")).unwrap_or_default();
+    let Some(archived) = call.archived_plan()? else { return Ok(error(none)) };
+    let ArchivedPlan { plan, title, .. } = &archived;
+    let by = archived.by_whom();
     Ok(error(format!("Your plan '{title}' ({plan}) was archived{by}. {none}"))
         .with_fact("archived", plan.as_str()))
-}
-
-/// Returns the caller's latest plan if it was archived before it ended.
-fn latest_archived(call: &Call) -> Result<Option<PlanId>, StoreError> {
-    let (owner, shelf) = (Some(call.by().name.clone()), ArchiveFilter::All);
-    let query = Query { owner, shelf, sort: Sort::Created, limit: 1, ..Query::default() };
-    let last = call.workspace.plans().heads(&query)?.items.pop();
-    Ok(last.filter(|last| last.archived && !last.phase.is_finished()).map(|last| last.id))
 }
 
 /// Returns the plan that `plan_id` names, if the argument is given.

@@ -25,17 +25,9 @@ enum Target {
 }
 
 pub(super) fn add(call: &Call) -> Reply {
-    let target = match (arguments::text(call, "step_id")?, arguments::text(call, "description")?) {
-        (Some(_), Some(_)) => {
-            return Err(error("Give step_id (one of your steps) or description (a new step), not both."));
-        }
-        (Some(step), None) => Target::Existing(step),
-        (None, Some(description)) => Target::New(description),
-        (None, None) => return Err(error("step_id is required, or description for a new step")),
-    };
-    let references = references(call)?;
-    let after = arguments::text(call, "after_step_id")?;
-    let provides = arguments::text(call, "provides")?;
+    let texts = arguments::both(arguments::text(call, "after_step_id"), arguments::text(call, "provides"));
+    let read = arguments::both(arguments::both(target(call), references(call)), texts)?;
+    let ((target, references), (after, provides)) = read;
     let plan = started(call, NO_ACTIVE_PLAN)?;
     let (id, said) = match target {
         Target::New(description) => {
@@ -52,7 +44,7 @@ pub(super) fn add(call: &Call) -> Reply {
     };
     let missing = missing(call, &plan, &id)?;
     let mut answer = call.workspace.plans().with_plan(&plan, |plan| linked(plan, &id, &said))?;
-    let resolved = resolved(call, &plan, &id)?;
+    let resolved = call.resolved_to(&plan, &id)?;
     if !resolved.is_empty() {
         answer.insert("resolved_to".to_owned(), resolved.into());
     }
@@ -61,6 +53,17 @@ pub(super) fn add(call: &Call) -> Reply {
         answer.insert("warning".to_owned(), warning.into());
     }
     Ok(answer)
+}
+
+fn target(call: &Call) -> Result<Target, ToolError> {
+    match arguments::both(arguments::text(call, "step_id"), arguments::text(call, "description"))? {
+        (Some(_), Some(_)) => {
+            Err(error("Give step_id (one of your steps) or description (a new step), not both."))
+        }
+        (Some(step), None) => Ok(Target::Existing(step)),
+        (None, Some(description)) => Ok(Target::New(description)),
+        (None, None) => Err(error("step_id is required, or description for a new step")),
+    }
 }
 
 /// Returns the references as given. Each must have an agent and a step.
@@ -77,7 +80,13 @@ fn references(call: &Call) -> Result<Vec<Map<String, Value>>, ToolError> {
         (has(reference, "agent_id") && has(reference, "step_id")).then(|| reference.clone())
     };
     let read: Option<Vec<_>> = list.iter().map(whole).collect();
-    read.ok_or_else(|| error("Each dependency must have agent_id and step_id"))
+    read.ok_or_else(|| {
+        let known = ["agent_id", "step_id", "plan_id"];
+        let unknown = list.iter().filter_map(Value::as_object).flat_map(Map::keys);
+        let unknown: Vec<&str> = unknown.map(String::as_str).filter(|name| !known.contains(name)).collect();
+        let named = arguments::unknown_names(&unknown);
+        error(format!("Each dependency must have agent_id and step_id{named}"))
+    })
 }
 
 /// Adds the references to the dependencies of `spec`.
@@ -191,7 +200,7 @@ pub(super) fn blocked(call: &Call) -> Reply {
         }
         entry.insert("why".to_owned(), why.into());
         let resolved = match entry.get("step_id").and_then(Value::as_str).map(TaskId::new) {
-            Some(Ok(step)) => resolved(call, &plan, &step)?,
+            Some(Ok(step)) => call.resolved_to(&plan, &step)?,
             Some(Err(_)) | None => Map::new(),
         };
         if !resolved.is_empty() {
@@ -263,37 +272,6 @@ fn sentence(there: &ExternalTaskRef, found: &TargetStatus) -> String {
         (TargetStatus::There { .. }, None) => format!("{} is {}", there.key(), found.describe(there)),
         (missing, _) => missing.named(there),
     }
-}
-
-/// Returns the plans that the step's dependencies on other agents mean, by agent and step: the plan that has delivered, or the
-/// open plan that has the step.
-fn resolved(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Map<String, Value>, ToolError> {
-    let dependencies = call.workspace.plans().with_plan(plan, |plan| {
-        let Some(task) = plan.task(step.as_str()) else { return Vec::new() };
-        let there = task.spec.depends_on.iter().filter_map(Dependency::external).take(WAITS_NAMED_MAX);
-        there
-            .map(|there| {
-                (there.clone(), task.state.received.get(&there.key()).and_then(|heard| heard.plan.clone()))
-            })
-            .collect()
-    })?;
-    let mut resolved = Map::new();
-    for (there, heard) in dependencies {
-        let meant = match (heard, &there.plan) {
-            (Some(plan), _) => Some(plan),
-            (None, Some(plan)) => Some(plan.clone()),
-            (None, None) => {
-                let found = call.workspace.plans().target_status(plan, Some(step), &there)?;
-                if let TargetStatus::There { plan, .. } = found { Some(plan) } else { None }
-            }
-        };
-        if let Some(meant) = meant {
-            let name =
-                there.agent.as_deref().map_or_else(|| there.key(), |agent| format!("{agent}:{}", there.task));
-            resolved.insert(name, meant.as_str().into());
-        }
-    }
-    Ok(resolved)
 }
 
 /// Describes the step's dependencies that do not exist yet.

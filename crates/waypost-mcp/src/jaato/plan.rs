@@ -18,20 +18,8 @@ const START_SECONDS: f64 = 50.0;
 pub(super) const STEPS_NAMED_MAX: usize = 20;
 
 pub(super) fn create(call: &Call) -> Reply {
-    let title = arguments::needed(call, "title")?;
-    let steps = match call.arguments.get("steps") {
-        Some(Value::Array(steps)) if !steps.is_empty() => steps,
-        _ => return Err(error("steps must be a non-empty array")),
-    };
-    let mut draft = Draft::new(title);
-    for (step, number) in steps.iter().zip(1..) {
-        let Value::String(description) = step else { return Err(error("all steps must be strings")) };
-        if description.trim().is_empty() {
-            return Err(error(format!("steps must not be empty: step {number} is")));
-        }
-        let id = TaskId::new(format!("step_{number}")).map_err(|bad| error(bad.to_string()))?;
-        draft.tasks.push(Task::new(TaskSpec::new(id, description.as_str())));
-    }
+    let (title, tasks) = arguments::both(arguments::needed(call, "title"), steps(call))?;
+    let draft = Draft { tasks, ..Draft::new(title) };
     let replaced = replaceable(call)?;
     let options = CreateOptions { approval: ApprovalRule::Always, ..CreateOptions::default() };
     let made = call.service().create(&call.caller, draft, options)?.plan;
@@ -48,6 +36,23 @@ pub(super) fn create(call: &Call) -> Reply {
         answer.insert("other_open_plans".to_owned(), others.into());
     }
     Ok(answer)
+}
+
+/// Returns the tasks that the steps of a call stand for.
+fn steps(call: &Call) -> Result<Vec<Task>, ToolError> {
+    let steps = match call.arguments.get("steps") {
+        Some(Value::Array(steps)) if !steps.is_empty() => steps,
+        _ => return Err(error("steps must be a non-empty array")),
+    };
+    let task = |(step, number): (&Value, usize)| {
+        let Value::String(description) = step else { return Err(error("all steps must be strings")) };
+        if description.trim().is_empty() {
+            return Err(error(format!("steps must not be empty: step {number} is")));
+        }
+        let id = TaskId::new(format!("step_{number}")).map_err(|bad| error(bad.to_string()))?;
+        Ok(Task::new(TaskSpec::new(id, description.as_str())))
+    };
+    steps.iter().zip(1..).map(task).collect()
 }
 
 /// Returns the session's plan that a new one replaces: a plan that the agent created and that was never started.

@@ -6,7 +6,7 @@ use waypost_formats::jaato::tool_output;
 use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange, find_failure_phrase};
 
 use super::active_plan::{NO_ACTIVE_PLAN, started, step};
-use super::arguments;
+use super::arguments::{self, both};
 use super::reply::{NO_SUCH_TASK, Reply, error};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -19,8 +19,7 @@ pub(super) const IGNORED: &str = "ignored_arguments";
 const STEP_PREFIX: &str = "step_";
 
 pub(super) fn set_status(call: &Call) -> Reply {
-    let id = arguments::needed(call, "step_id")?;
-    let word = arguments::needed(call, "status")?;
+    let (id, word) = both(arguments::needed(call, "step_id"), arguments::needed(call, "status"))?;
     // Models write the `summary` of completePlan here as well.
     let (summary, result) = (arguments::text(call, "summary")?, arguments::text(call, "result")?);
     let (is_unused, why) =
@@ -59,12 +58,12 @@ pub(super) fn set_status(call: &Call) -> Reply {
 }
 
 pub(super) fn complete_with_output(call: &Call) -> Reply {
-    let id = arguments::needed(call, "step_id")?;
     let output = match call.arguments.get("output") {
-        None | Some(Value::Null) => return Err(error("output is required")),
-        Some(output @ Value::Object(_)) => Json::of(output),
-        Some(_) => return Err(error("output must be an object, such as {\"result\": ...}")),
+        None | Some(Value::Null) => Err(error("output is required")),
+        Some(output @ Value::Object(_)) => Ok(Json::of(output)),
+        Some(_) => Err(error("output must be an object, such as {\"result\": ...}")),
     };
+    let (id, output) = both(arguments::needed(call, "step_id"), output)?;
     let result = arguments::text(call, "result")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
     let warning = result.as_deref().and_then(find_failure_phrase).map(warning);

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::reply::{Reply, finish};
+use super::arguments::{NAME_BYTES, unknown_names};
+use super::reply::{Reply, error, finish};
 use super::{cross_agent_steps, events, piggyback_events, plan, status, step};
 use crate::hints::HintPhrases;
 use crate::reply_text;
@@ -34,8 +35,6 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
 const DEFINITIONS: &str = include_str!("tools.json");
 /// Arguments that a tool takes although its definition does not list them.
 const UNLISTED: [(&str, &str); 1] = [("setStepStatus", "summary")];
-/// Bytes of the name of an unknown argument that a reply repeats.
-const NAME_BYTES: usize = 80;
 
 pub(crate) fn tools() -> Vec<Tool> {
     let handlers: [(&str, Handler); 13] = [
@@ -70,10 +69,14 @@ fn answered(call: &Call, tool: &str, run: fn(&Call) -> Reply) -> Result<Answer, 
 /// Runs a tool and names the arguments that had no effect, because the tool has none of that name. The plugin ignores them
 /// silently.
 fn named(call: &Call, tool: &str, run: fn(&Call) -> Reply) -> Reply {
-    let mut answer = run(call)?;
-    let known = known_arguments(tool);
-    let takes = |name: &str| known.iter().any(|known| known == name) || UNLISTED.contains(&(tool, name));
-    let ignored: Vec<String> = call.arguments.keys().filter(|name| !takes(name.as_str())).cloned().collect();
+    let known: Vec<&str> = known_arguments(tool).iter().map(String::as_str).collect();
+    let takes = |name: &str| known.contains(&name) || UNLISTED.contains(&(tool, name));
+    let ignored: Vec<&str> = call.arguments.keys().map(String::as_str).filter(|name| !takes(name)).collect();
+    let mut answer = run(call).map_err(|refused| match refused.is_bad_request() && !ignored.is_empty() {
+        // What is missing may be what is misspelled.
+        true => error(format!("{}{}", refused.text(), unknown_names(&ignored))),
+        false => refused,
+    })?;
     if !ignored.is_empty() {
         let ignored = ignored.iter().map(|name| Value::from(reply_text::cut(name, NAME_BYTES)));
         let known = answer.entry(step::IGNORED).or_insert_with(|| Value::Array(Vec::new()));

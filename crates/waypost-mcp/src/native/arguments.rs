@@ -23,16 +23,51 @@ pub(super) struct Arguments<'a> {
     has_unknown: bool,
 }
 
+/// The form of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArgumentForm {
+    Text,
+    /// A text that must be there.
+    Needed,
+    /// One of several words, or what is checked when it is read.
+    Word,
+    Flag,
+    Number,
+    Texts,
+}
+
 impl<'a> Arguments<'a> {
-    /// Wraps the fields; unknown ones are an error that names them all.
+    /// Wraps the arguments of a call. Unknown, missing and ill-formed ones are one error that names them all.
     pub(super) fn of(
         fields: &'a Map<String, Value>,
-        known: &[&str],
-        within: impl Into<String>,
+        known: &[(&'static str, ArgumentForm)],
     ) -> Result<Self, ToolError> {
         let mut wrong = Problems::default();
-        let arguments = Self::noting_unknown(fields, known, within, &mut wrong);
+        let arguments = Self::noting_wrong(fields, known, &mut wrong);
         wrong.or(arguments)
+    }
+
+    /// Wraps the arguments of a call and notes unknown, missing and ill-formed ones, so that the other problems of the call are
+    /// found as well.
+    pub(super) fn noting_wrong(
+        fields: &'a Map<String, Value>,
+        known: &[(&'static str, ArgumentForm)],
+        wrong: &mut Problems,
+    ) -> Self {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let arguments = Self::noting_unknown(fields, &names, "", wrong);
+        for (name, form) in known {
+            let read = match form {
+                ArgumentForm::Text => arguments.text(name).map(drop),
+                ArgumentForm::Needed => arguments.needed(name).map(drop),
+                ArgumentForm::Word => Ok(()),
+                ArgumentForm::Flag => arguments.flag(name).map(drop),
+                ArgumentForm::Number => arguments.number(name).map(drop),
+                ArgumentForm::Texts => arguments.texts(name).map(drop),
+            };
+            wrong.take(read);
+        }
+        arguments
     }
 
     /// Wraps the fields and notes unknown ones, so that the other problems of the call are found as well.

@@ -63,7 +63,10 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     };
     new.notes.extend(plan_facts::notes(call, &written));
     call.remember(&written.plan)?;
-    Ok(call.read(&written.plan, |plan| answer(plan, &new.made, &new.notes))?)
+    let resolved = plan_facts::resolved_waits(call, &written.plan)?;
+    let mut answer = call.read(&written.plan, |plan| answer(plan, &new.made, &new.notes))?;
+    plan_facts::add_resolved(&resolved, &mut answer);
+    Ok(answer)
 }
 
 /// The reply for a text that is a plan already, and has not changed since.

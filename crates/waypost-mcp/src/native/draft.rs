@@ -9,7 +9,7 @@ use waypost_planner::planning::{CancelToken, NoDraft, RequestStore, charge, gene
 use waypost_planner::{Generate, Limits, PlanBrief, PromptPolicy};
 use waypost_service::CreateOptions;
 
-use super::arguments::Arguments;
+use super::arguments::{ArgumentForm, Arguments};
 use super::create;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -17,10 +17,14 @@ use crate::tool_error::ToolError;
 
 pub(crate) const NAME: &str = "plan_draft";
 
-const KNOWN: [&str; 3] = ["goal", "constraints", "max_tasks"];
+const KNOWN: [(&str, ArgumentForm); 3] = [
+    ("goal", ArgumentForm::Needed),
+    ("constraints", ArgumentForm::Texts),
+    ("max_tasks", ArgumentForm::Number),
+];
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let arguments = Arguments::of(&call.arguments, &KNOWN)?;
     let Some(model) = &call.client.model else {
         let message = "this host does not support sampling";
         return Err(ToolError::new(message, "write the tasks yourself and call plan_create"));

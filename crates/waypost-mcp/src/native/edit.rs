@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Position, Status, TaskChanges, TaskId};
-use waypost_service::{EditOp, Guard, StatusChange, WriteReply};
+use waypost_service::{EditOp, Guard, ServiceError, StatusChange, WriteReply};
 
 use super::arguments::{Arguments, Problems, kind};
 use super::{plan_facts, plan_ref, task_args};
@@ -66,6 +66,32 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments =
         Arguments::noting_unknown(&call.arguments, &["plan", "ops", "known_version"], "", &mut wrong);
     let plan = wrong.take(plan_ref::plan(call, &arguments));
+    let guard = Guard::from(wrong.take_or_default(arguments.number("known_version")));
+    let edit = wrong.take(operations(&arguments).and_then(Edit::of));
+    let (plan, edit) = match wrong.or((plan, edit))? {
+        (Some(plan), Some(edit)) => (plan, edit),
+        (None, _) | (_, None) => return Err(arguments.missing("ops")),
+    };
+    let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
+    let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
+    let Edit { ops, places, .. } = edit;
+    let place = |index: usize| places.get(index).cloned().unwrap_or_default();
+    let edited = call.service().edit(&call.caller, &plan, ops, guard);
+    let reply = edited.map_err(|error| match error {
+        ServiceError::WrongOperations(_) => ToolError::of_operations(error, place),
+        error => call.refused(&plan, error),
+    })?;
+    call.remember(&plan)?;
+    let resolved = plan_facts::resolved_waits(call, &plan)?;
+    Ok(call.read(&plan, |plan| {
+        let mut answer = answer(call, plan, &reply);
+        say_cancelled(plan, &open, &mut answer);
+        plan_facts::add_resolved(&resolved, &mut answer);
+        answer
+    })?)
+}
+
+fn operations<'a>(arguments: &Arguments<'a>) -> Result<&'a [Value], ToolError> {
     let ops = arguments.list("ops")?.ok_or_else(|| arguments.missing("ops"))?;
     if ops.is_empty() {
         return Err(ToolError::new("ops is an empty list", "give at least one operation"));
@@ -77,23 +103,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             "send them in several calls, or use plan_export and plan_update",
         ));
     }
-    let guard = Guard::from(wrong.take_or_default(arguments.number("known_version")));
-    let edit = wrong.take(Edit::of(ops));
-    let (plan, edit) = match wrong.or((plan, edit))? {
-        (Some(plan), Some(edit)) => (plan, edit),
-        (None, _) | (_, None) => return Err(arguments.missing("ops")),
-    };
-    let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
-    let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
-    let Edit { ops, places, .. } = edit;
-    let place = |index: usize| places.get(index).cloned().unwrap_or_default();
-    let edited = call.service().edit(&call.caller, &plan, ops, guard);
-    let reply = edited.map_err(|error| ToolError::of_operations(error, place))?;
-    Ok(call.read(&plan, |plan| {
-        let mut answer = answer(call, plan, &reply);
-        say_cancelled(plan, &open, &mut answer);
-        answer
-    })?)
+    Ok(ops)
 }
 
 fn open_tasks(plan: &Plan) -> Vec<TaskId> {
@@ -162,7 +172,7 @@ impl Edit {
             return Err(ToolError::new(message, "write {\"op\": \"revise\", \"task\": \"t1\", …}"));
         };
         let said = Map::from_iter(fields.get("op").map(|op| ("op".to_owned(), op.clone())));
-        let said = Arguments::of(&said, &["op"], within.as_str())?;
+        let said = Arguments::noting_unknown(&said, &["op"], within.as_str(), wrong);
         let op = said.one_of("op", Op::iter())?.ok_or_else(|| said.missing("op"))?;
         let mut fields = fields.clone();
         fields.shift_remove("op");

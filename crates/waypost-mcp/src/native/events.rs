@@ -10,7 +10,7 @@ use waypost_store::{
 };
 use waypost_text::quote_unless_word;
 
-use super::arguments::Arguments;
+use super::arguments::{ArgumentForm, Arguments, Problems};
 use crate::hints;
 use crate::reply_text;
 use crate::tool::Answer;
@@ -42,8 +42,17 @@ enum Action {
     List,
 }
 
-const KNOWN: [&str; 9] =
-    ["action", "subscription", "plans", "tasks", "agents", "kinds", "cursor", "wait", "limit"];
+const KNOWN: [(&str, ArgumentForm); 9] = [
+    ("action", ArgumentForm::Word),
+    ("subscription", ArgumentForm::Text),
+    ("plans", ArgumentForm::Texts),
+    ("tasks", ArgumentForm::Texts),
+    ("agents", ArgumentForm::Texts),
+    ("kinds", ArgumentForm::Texts),
+    ("cursor", ArgumentForm::Text),
+    ("wait", ArgumentForm::Number),
+    ("limit", ArgumentForm::Number),
+];
 
 impl From<SubscriptionError> for ToolError {
     fn from(error: SubscriptionError) -> Self {
@@ -58,9 +67,12 @@ impl From<SubscriptionError> for ToolError {
 }
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let mut wrong = Problems::default();
+    let arguments = Arguments::noting_wrong(&call.arguments, &KNOWN, &mut wrong);
+    let action = wrong.take_or_default(arguments.one_of("action", Action::iter()));
+    let action = wrong.or(action)?;
     let (plans, owner) = (call.workspace.plans(), call.by().to_string());
-    match arguments.one_of("action", Action::iter())?.unwrap_or(Action::Read) {
+    match action.unwrap_or(Action::Read) {
         Action::Subscribe => {
             let since = cursor(&arguments)?.map_or(Since::Now, Since::After);
             let made = call.service().subscribe(&owner, filter(call, &arguments)?, since)?;

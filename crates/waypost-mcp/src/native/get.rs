@@ -6,7 +6,7 @@ use waypost_service::{Holder, ServiceError, awaits_approval};
 use waypost_store::{TargetStatus, Wait};
 use waypost_text::{quote, quote_unless_word};
 
-use super::arguments::Arguments;
+use super::arguments::{ArgumentForm, Arguments};
 use super::{plan_facts, plan_ref};
 use crate::approval;
 use crate::reply_text;
@@ -37,10 +37,16 @@ const WAITS_MAX: usize = 200;
 /// Maximum number of dependent tasks that are named.
 const NEEDED_BY_MAX: usize = 10;
 
-const KNOWN: [&str; 5] = ["plan", "task", "full", "since", "cursor"];
+const KNOWN: [(&str, ArgumentForm); 5] = [
+    ("plan", ArgumentForm::Text),
+    ("task", ArgumentForm::Text),
+    ("full", ArgumentForm::Flag),
+    ("since", ArgumentForm::Number),
+    ("cursor", ArgumentForm::Text),
+];
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let arguments = Arguments::of(&call.arguments, &KNOWN)?;
     let plan = plan_ref::plan(call, &arguments)?;
     let (task, since) = (arguments.name("task")?, arguments.number("since")?);
     let cursor = arguments.name("cursor")?;
@@ -48,9 +54,11 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
+            let resolved = plan_facts::resolved_waits(call, &plan)?;
             let archived_by = call.service().archived_by(&plan)?;
             seen(call, &plan, |plan| {
                 let mut answer = overview(call, plan, &elsewhere);
+                plan_facts::add_resolved(&resolved, &mut answer);
                 if let Some(by) = &archived_by {
                     answer.add("archived_by", by, &format!("; archived by {by}"));
                 }
@@ -58,8 +66,8 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             })
         }
         (Some(task), false, None) => {
-            let waits = waits_for(call, &plan, task)?;
-            seen(call, &plan, |plan| one(plan, task, &waits))
+            let (waits, resolved) = (waits_for(call, &plan, task)?, resolved_to(call, &plan, task)?);
+            seen(call, &plan, |plan| one(plan, task, &waits, resolved))
         }
         (None, true, None) => {
             let waits = plan_facts::targets(call, &plan, WAITS_MAX)?;
@@ -166,12 +174,20 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
     Ok(waits.iter().map(|reason| reply_text::cut(&reason.words, WAIT_BYTES)).collect())
 }
 
+/// Returns the plans that a task's dependencies on other agents mean.
+fn resolved_to(call: &Call, plan: &PlanId, task: &str) -> Result<Map<String, Value>, ToolError> {
+    TaskId::new(task).map_or_else(|_| Ok(Map::new()), |task| call.resolved_to(plan, &task))
+}
+
 /// Returns one task with its state, its waits, its inputs and its dependants.
-fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
+fn one(plan: &Plan, id: &str, waits: &[String], resolved: Map<String, Value>) -> Result<Answer, ToolError> {
     let task = plan.task(id).ok_or_else(|| ServiceError::from(plan.no_such_task(id)))?;
     let mut value = task_value(plan, task);
     if !waits.is_empty() {
         value["waits_for"] = json!(waits);
+    }
+    if !resolved.is_empty() {
+        value["resolved_to"] = Value::Object(resolved);
     }
     let inputs: Map<String, Value> =
         plan.outputs_for(id).into_iter().map(|(name, output)| (name, output.value())).collect();

@@ -9,7 +9,7 @@ use waypost_formats::frctl::update_index;
 use waypost_formats::{Dialect, Form, Loss};
 use waypost_service::{Guard, ServiceError, SourceText};
 
-use super::arguments::Arguments;
+use super::arguments::{ArgumentForm, Arguments, Problems};
 use super::create::format;
 use super::{plan_facts, plan_ref};
 use crate::reply_text;
@@ -24,11 +24,24 @@ const INDEX: &str = "index.json";
 /// Maximum number of lost fields that a reply lists.
 const LOSSES_MAX: usize = 10;
 
+/// Returns the arguments of a call about a plan and a file, of which one is its own, and the format that they name.
+fn arguments_of<'a>(
+    call: &'a Call,
+    own: (&'static str, ArgumentForm),
+) -> Result<(Arguments<'a>, Option<Dialect>), ToolError> {
+    let known =
+        [("plan", ArgumentForm::Text), ("file", ArgumentForm::Needed), ("format", ArgumentForm::Word), own];
+    let mut wrong = Problems::default();
+    let arguments = Arguments::noting_wrong(&call.arguments, &known, &mut wrong);
+    let format = wrong.take_or_default(format(&arguments));
+    wrong.or((arguments, format))
+}
+
 pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "overwrite"], "")?;
+    let (arguments, format) = arguments_of(call, ("overwrite", ArgumentForm::Flag))?;
     let file = arguments.needed("file")?;
     let plan = plan_ref::plan(call, &arguments)?;
-    let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
+    let dialect = format.unwrap_or_else(|| by_name(file));
     let (draft, warnings) = call.view(&plan, |plan, warnings| (plan.to_draft(), warnings.to_vec()))?;
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
         .map_err(|error| ServiceError::Unreadable { name: "plan_export".to_owned(), error })?;
@@ -91,14 +104,16 @@ fn lost(losses: &[Loss]) -> Vec<String> {
 }
 
 pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "known_version"], "")?;
+    let (arguments, format) = arguments_of(call, ("known_version", ArgumentForm::Number))?;
     let file = arguments.needed("file")?;
     let plan = plan_ref::plan(call, &arguments)?;
-    let (format, guard) = (format(&arguments)?, Guard::from(arguments.number("known_version")?));
+    let guard = Guard::from(arguments.number("known_version")?);
     let text = call.files().read_plan(file, format)?;
     let bytes = text.len();
     let source = SourceText { text, format, file_name: Some(file.to_owned()), name: file.to_owned() };
-    let updated = call.service().update(&call.caller, &plan, source, guard)?;
+    let updated = call.service().update(&call.caller, &plan, source, guard);
+    let updated = updated.map_err(|error| call.refused(&plan, error))?;
+    call.remember(&plan)?;
     let (version, stat) = (updated.written.version, updated.changes.describe());
     let text = format!("v{version} from {bytes} bytes: {stat}");
     let value = json!({ "plan": plan, "version": version, "bytes": bytes, "changes": stat });

@@ -5,7 +5,7 @@ use waypost_core::Phase;
 use waypost_store::{PlanSummary, Query};
 use waypost_text::quote;
 
-use super::arguments::Arguments;
+use super::arguments::{ArgumentForm, Arguments, Problems};
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -16,17 +16,28 @@ pub(super) const PLANS_PAGE: usize = 20;
 /// Maximum bytes of each title and owner.
 const TITLE_BYTES: usize = 60;
 
+const KNOWN: [(&str, ArgumentForm); 4] = [
+    ("all", ArgumentForm::Flag),
+    ("phase", ArgumentForm::Word),
+    ("text", ArgumentForm::Text),
+    ("cursor", ArgumentForm::Text),
+];
+
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["all", "phase", "text", "cursor"], "")?;
+    let mut wrong = Problems::default();
+    let arguments = Arguments::noting_wrong(&call.arguments, &KNOWN, &mut wrong);
+    let phase = wrong.take_or_default(arguments.one_of("phase", Phase::ALL));
+    let phase = wrong.or(phase)?;
     let all = arguments.flag("all")?;
     let query = Query {
         owner: (!all).then(|| call.by().name.clone()),
-        phases: arguments.one_of("phase", Phase::ALL)?.into_iter().collect(),
+        phases: phase.into_iter().collect(),
         text: arguments.name("text")?.map(str::to_owned),
         after: arguments.name("cursor")?.map(str::to_owned),
         limit: PLANS_PAGE,
         ..Query::default()
     };
+    let first_page_of_own = !all && query.after.is_none();
     let page = call.workspace.page(&query)?;
     let plans: Vec<_> = page
         .items
@@ -40,7 +51,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
                 "done": counts.done,
                 "total": counts.total,
             });
-            if is_document(head) {
+            if head.is_document() {
                 plan["document"] = json!(true);
             }
             if all && !head.owner.is_empty() {
@@ -58,6 +69,12 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             "no plans of yours; all: true lists others'".to_owned()
         });
     }
+    if let Some(archived) = first_page_of_own.then(|| call.archived_plan()).transpose()?.flatten() {
+        let (plan, title, by) =
+            (&archived.plan, reply_text::cut(&archived.title, TITLE_BYTES), archived.by_whom());
+        lines.push(format!("{plan} archived{by} {}", quote(&title)));
+        value["archived"] = json!({ "id": plan, "title": title, "by": archived.by });
+    }
     if let Some(next) = page.next {
         lines.push(format!("{} in all; more: cursor {next}", page.total));
         value["cursor"] = json!(next);
@@ -74,14 +91,9 @@ fn line(head: &PlanSummary, with_owner: bool) -> String {
         true => format!(" ({})", reply_text::cut(owner, TITLE_BYTES)),
         false => String::new(),
     };
-    let done = match is_document(head) {
+    let done = match head.is_document() {
         true => "document".to_owned(),
         false => format!("{}/{}", counts.done, counts.total),
     };
     format!("{id} {} {done}{owner} {title}", phase.as_str())
-}
-
-/// Whether the plan has no tasks: a text that is read and written, with nothing to claim.
-fn is_document(head: &PlanSummary) -> bool {
-    head.goals == 0
 }

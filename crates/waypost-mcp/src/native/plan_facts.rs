@@ -1,12 +1,13 @@
 //! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
+use serde_json::{Map, Value};
 use waypost_core::{Plan, PlanId, Problem, ProblemKind};
 use waypost_service::{WriteReply, awaits_approval, may_start_tasks};
 use waypost_store::{StoreError, TargetStatus, Wait, WriteError};
 
 use crate::reply_text;
 use crate::tool::Answer;
-use crate::tool_call::Call;
+use crate::tool_call::{Call, agent_task};
 use crate::tool_error::ToolError;
 
 /// Maximum number of ready tasks that a reply names.
@@ -77,4 +78,24 @@ pub(super) fn external_waits(call: &Call, plan: &PlanId, limit: usize) -> Result
         reply_text::cut(&said, ELSEWHERE_BYTES)
     };
     Ok(waits.iter().take(limit).map(words).collect())
+}
+
+/// Returns the plans that a plan's open dependencies on other agents mean, by agent and task.
+pub(super) fn resolved_waits(call: &Call, plan: &PlanId) -> Result<Map<String, Value>, ToolError> {
+    let meant = targets(call, plan, ELSEWHERE_MAX)?.into_iter().filter_map(|(wait, found)| {
+        let TargetStatus::There { plan, .. } = found else { return None };
+        Some((agent_task(&wait.on)?, plan.as_str().into()))
+    });
+    Ok(meant.collect())
+}
+
+/// Adds the plans that dependencies on other agents mean, if there are any.
+pub(super) fn add_resolved(resolved: &Map<String, Value>, answer: &mut Answer) {
+    if !resolved.is_empty() {
+        let named: Vec<String> = resolved
+            .iter()
+            .map(|(name, plan)| format!("{name} is of plan {}", plan.as_str().unwrap_or_default()))
+            .collect();
+        answer.add("resolved_to", resolved, &format!("; {}", named.join(", ")));
+    }
 }

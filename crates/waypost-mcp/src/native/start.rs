@@ -5,7 +5,7 @@ use waypost_core::{Phase, PlanId};
 use waypost_service::{Guard, awaits_approval};
 use waypost_text::quote;
 
-use super::arguments::Arguments;
+use super::arguments::{ArgumentForm, Arguments};
 use super::{plan_facts, plan_ref};
 use crate::approval::{self, APPROVAL_SECONDS_MAX, ApprovalOutcome};
 use crate::tool::Answer;
@@ -16,8 +16,11 @@ use crate::tool_error::ToolError;
 /// clients.
 const WAIT_SECONDS_DEFAULT: u64 = 20;
 
+const KNOWN: [(&str, ArgumentForm); 3] =
+    [("plan", ArgumentForm::Text), ("message", ArgumentForm::Text), ("wait", ArgumentForm::Number)];
+
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "message", "wait"], "")?;
+    let arguments = Arguments::of(&call.arguments, &KNOWN)?;
     let plan = plan_ref::plan(call, &arguments)?;
     let message = arguments.text("message")?.unwrap_or_default();
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
@@ -29,7 +32,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
     let needs_approval = call.read(&plan, awaits_approval)?;
     if !needs_approval || call.read(&plan, |plan| plan.state().phase)? == Phase::Paused {
-        call.service().activate(&call.caller, &plan, Guard::NONE)?;
+        let activated = call.service().activate(&call.caller, &plan, Guard::NONE);
+        activated.map_err(|error| call.refused(&plan, error))?;
+        call.remember(&plan)?;
         if call.read(&plan, |plan| plan.state().phase)? != Phase::AwaitingApproval {
             return started(call, &plan);
         }

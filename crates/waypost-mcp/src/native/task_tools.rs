@@ -12,7 +12,7 @@ use waypost_service::{
 };
 use waypost_text::quote;
 
-use super::arguments::{Arguments, Problems};
+use super::arguments::{ArgumentForm, Arguments, Problems};
 use super::{plan_facts, plan_ref};
 use crate::reply_text;
 use crate::tool::Answer;
@@ -35,8 +35,16 @@ const REASON_BYTES: usize = 160;
 /// Maximum number of versions before a claim that are searched for the error of an attempt before a retry.
 const EARLIER_VERSIONS_MAX: u64 = 1_000;
 
+const NEXT_KNOWN: [(&str, ArgumentForm); 5] = [
+    ("plan", ArgumentForm::Text),
+    ("any", ArgumentForm::Flag),
+    ("queue", ArgumentForm::Text),
+    ("task", ArgumentForm::Text),
+    ("take_over", ArgumentForm::Flag),
+];
+
 pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
+    let arguments = Arguments::of(&call.arguments, &NEXT_KNOWN)?;
     let queue = arguments.name("queue")?;
     if arguments.name("task")?.is_some() {
         return this_one(call, &arguments, queue.is_some() || arguments.flag("any")?);
@@ -51,16 +59,24 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     match call.service().claim_next(&call.caller, filter, None)? {
         Claimed::Taken { written, task } => {
             call.remember(&written.plan)?;
-            let before = before_claim(call, &written, &task)?;
-            call.read(&written.plan, |plan| taken(call, plan, &task, before.as_ref()))?
+            claim_reply(call, &written, &task)
         }
         Claimed::Nothing { reasons } => {
             let reasons = reasons.iter().map(|reason| reply_text::cut(reason, REASON_BYTES));
             let mut why = reasons.collect::<Vec<_>>().join(", ");
+            let mut archived_by = None;
             if let Some(plan) = &plan {
                 why.push_str(call.read(plan, |plan| advice(call, plan))?);
+                archived_by = call.service().archived_by(plan)?;
             }
-            Ok(nothing(&why))
+            let mut answer = nothing(&why);
+            if let Some(plan) = &plan {
+                answer.value["plan"] = json!(plan);
+            }
+            if let Some(by) = archived_by {
+                answer.add("archived_by", &by, &format!(" by {by}"));
+            }
+            Ok(answer)
         }
     }
 }
@@ -74,10 +90,19 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     let plan = plan_of(call, arguments, &task)?;
     let task = call.read(&plan, |plan| resolve_task(plan, task.as_str()))??;
     let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
-    let written = call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
+    let claimed = call.service().claim(&call.caller, &plan, &task, options, Guard::NONE);
+    let written = claimed.map_err(|error| call.refused(&plan, error))?;
     call.remember(&plan)?;
-    let before = before_claim(call, &written.written, &task)?;
-    call.read(&plan, |plan| taken(call, plan, &task, before.as_ref()))?
+    claim_reply(call, &written.written, &task)
+}
+
+/// The reply for a claim: the task, and which plans its dependencies on other agents mean.
+fn claim_reply(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Answer, ToolError> {
+    let before = before_claim(call, written, task)?;
+    let resolved = call.resolved_to(&written.plan, task)?;
+    let mut answer = call.read(&written.plan, |plan| taken(call, plan, task, before.as_ref()))??;
+    plan_facts::add_resolved(&resolved, &mut answer);
+    Ok(answer)
 }
 
 /// Returns the state of a task before it was claimed, if an attempt came before: the claim clears how that one ended.
@@ -315,17 +340,21 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
     let skipped_before = call.read(&plan, |plan| plan.counts().skipped)?;
     let take_over = arguments.flag("take_over")?;
     let reference = TaskRef { plan: &plan, task: &task, attempt, take_over, seen: None };
-    call.service().report(&call.caller, reference, report, Guard::NONE)?;
+    let reported_on = call.service().report(&call.caller, reference, report, Guard::NONE);
+    reported_on.map_err(|error| call.refused(&plan, error))?;
+    call.remember(&plan)?;
     Ok(call.read(&plan, |plan| reported(plan, &task, status, skipped_before))?)
 }
 
-/// Returns the plan of a task: the one that the call names, or the one in which the caller holds a task of this id, or the
-/// caller's own.
+/// Returns the plan of a task: the one that the call names, or the one in which the session holds a task of this id, or the
+/// session's own. For a session without one, tasks that the agent's other sessions hold count too: they may be gone.
 fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, ToolError> {
     if arguments.name("plan")?.is_none() {
         let mut leases = call.service().leases_of(&call.caller)?;
         leases.retain(|lease| lease.task == *task);
-        if leases.iter().any(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller) {
+        // A session that works on a plan of its own means no task that another session holds under the same id.
+        let has_own = matches!(call.session_plan()?, Some((_, true)));
+        if has_own || leases.iter().any(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller) {
             leases.retain(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller);
         }
         match leases.as_slice() {

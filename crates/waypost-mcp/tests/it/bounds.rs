@@ -105,7 +105,8 @@ fn an_archived_plan_offers_no_task_and_says_why() {
     let session = world.session(Toolset::Native, "main");
     let plan = session.call("plan_create", json!({ "text": ONE_TASK })).value["plan"].clone();
     world.person(plan.as_str().unwrap(), waypost_core::Command::Archive);
-    assert_eq!(session.call("task_next", json!({ "plan": plan })).text, "nothing: the plan is archived");
+    let told = session.call("task_next", json!({ "plan": plan }));
+    assert_eq!(told.text, "nothing: the plan is archived by person:ada");
 }
 
 #[test]

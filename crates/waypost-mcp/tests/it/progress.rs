@@ -9,10 +9,10 @@ use hyper::body::Bytes;
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam};
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tower_service::Service;
-use waypost_mcp::{Server, http_service};
+use waypost_mcp::{HttpService, Server, http_service};
 
 use crate::line::{Era, Line, options, plan, request, text};
 use crate::session::World;
@@ -62,25 +62,48 @@ fn a_call_that_waits_for_a_person_or_an_event_reports_progress() {
     }
 }
 
-/// Returns the first event of the stream that answers `initialize`.
-async fn first_event(version: &str) -> String {
+/// Posts a message of a session and returns the first event of the stream that answers it, if one does, and the session.
+async fn first_event(
+    service: &mut HttpService,
+    message: &Value,
+    session: Option<(&str, &str)>,
+) -> (String, String) {
+    let mut asked = Request::post("http://localhost/mcp")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    if let Some((session, version)) = session {
+        asked = asked.header("mcp-session-id", session).header("mcp-protocol-version", version);
+    }
+    let answer =
+        service.call(asked.body(Full::new(Bytes::from(message.to_string()))).unwrap()).await.unwrap();
+    let session = answer.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+    let mut body = answer.into_body();
+    let mut stream = String::new();
+    while !stream.contains("\n\n") {
+        let Some(frame) = body.frame().await else { break };
+        stream.push_str(&String::from_utf8_lossy(frame.unwrap().data_ref().unwrap()));
+    }
+    (stream.split("\n\n").next().unwrap().to_owned(), session.unwrap_or_default())
+}
+
+/// Returns the first events of the streams that answer `initialize` and the requests after it.
+async fn first_events(version: &str) -> Vec<String> {
     let world = World::new();
     let mut service = http_service(&Server::new(options(&world, Some("planner"))), 1 << 20);
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     } });
-    let asked = Request::post("http://localhost/mcp")
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .body(Full::new(Bytes::from(hello.to_string())))
-        .unwrap();
-    let mut body = service.call(asked).await.unwrap().into_body();
-    let mut stream = String::new();
-    while !stream.contains("\n\n") {
-        let frame = body.frame().await.expect("an event").unwrap();
-        stream.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
+    let (event, id) = first_event(&mut service, &hello, None).await;
+    let (mut events, session) = (vec![event], Some((id.as_str(), version)));
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    first_event(&mut service, &ready, session).await;
+    for (method, params) in
+        [("tools/list", json!({})), ("tools/call", json!({ "name": "plan_list", "arguments": {} }))]
+    {
+        let asked = json!({ "jsonrpc": "2.0", "id": 2, "method": method, "params": params });
+        events.push(first_event(&mut service, &asked, session).await.0);
     }
-    stream.split("\n\n").next().unwrap().to_owned()
+    events
 }
 
 #[test]
@@ -89,9 +112,11 @@ fn only_clients_that_know_it_get_an_empty_first_event() {
     for (version, is_empty) in
         [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)]
     {
-        let event = runtime.block_on(async {
-            tokio::time::timeout(BOUND, first_event(version)).await.expect("an event in time")
+        let events = runtime.block_on(async {
+            tokio::time::timeout(BOUND, first_events(version)).await.expect("events in time")
         });
-        assert_eq!(!event.contains("\"jsonrpc\""), is_empty, "{version}: {event}");
+        for event in events {
+            assert_eq!(!event.contains("\"jsonrpc\""), is_empty, "{version}: {event}");
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use waypost_config::Config;
 use waypost_core::{Actor, Draft, EffectiveStatus, Phase, PlanId};
 use waypost_service::submit::{RunnableDraft, Start};
-use waypost_service::{Caller, CreateOptions, Guard, Presence, Service, ServiceError, why};
+use waypost_service::{
+    Caller, CreateOptions, EditOp, Guard, Presence, Service, ServiceError, StatusChange, why,
+};
 use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{id, plan_of, task};
 
@@ -97,4 +99,26 @@ fn what_waits_for_a_task_behind_a_skip_is_told_how_that_stands_once_the_plan_has
     assert_eq!(told("a"), (Some(EffectiveStatus::Skipped), vec![skips.to_owned()]));
     assert_eq!(told("b"), (Some(EffectiveStatus::Ready), Vec::new()));
     assert_eq!(told("c"), (Some(EffectiveStatus::Blocked), vec!["b (ready)".to_owned()]));
+}
+
+#[test]
+fn an_edit_that_ends_another_agents_open_tasks_does_not_also_end_or_archive_the_plan() {
+    let mallory = Caller::new(Actor::agent("mallory"));
+    let status = |status: StatusChange| EditOp::SetStatus { task: id("a"), status, take_over: false };
+    let done = || status(StatusChange::Done { result: None, output: None, sure: true });
+    let takes = [
+        (vec![done(), EditOp::SetArchived(true)], "archive it"),
+        (vec![done(), EditOp::SetPhase { phase: Phase::Completed, summary: "over".to_owned() }], "end it"),
+        (vec![status(StatusChange::Skipped { reason: None }), EditOp::SetArchived(true)], "archive it"),
+        (vec![status(StatusChange::Skipped { reason: None })], "skip its tasks"),
+    ];
+    for (ops, wanted) in takes {
+        let service = service();
+        let plan = service.create(&robin(), draft(""), CreateOptions::default()).unwrap().plan;
+        service.activate(&robin(), &plan, Guard::NONE).unwrap();
+        let refused = service.edit(&mallory, &plan, ops.clone(), Guard::NONE).unwrap_err();
+        let expected = format!("the plan belongs to robin and has open tasks; agent:mallory cannot {wanted}");
+        assert_eq!((refused.code().as_str(), refused.to_string()), ("not_its_plan", expected));
+        service.edit(&robin(), &plan, ops, Guard::NONE).unwrap();
+    }
 }

@@ -105,7 +105,9 @@ impl List {
             Some(Err(_)) | None => Vec::new(),
         };
         if context.out.json {
+            let plans: Vec<_> = page.items.iter().map(PlanSummary::to_json).collect();
             let mut page = page.to_json("plans");
+            page["plans"] = plans.into();
             if !foreign.is_empty() {
                 page["other_folders"] = foreign.iter().map(ForeignFolder::to_json).collect();
             }
@@ -158,7 +160,10 @@ fn row(head: &PlanSummary, now: waypost_core::Timestamp) -> Vec<Cell> {
         phase.push_str(" (archived)");
     }
     let counts = &head.counts;
-    let mut done = format!("{}/{}", counts.done, counts.total);
+    let mut done = match head.is_document() {
+        true => "document".to_owned(),
+        false => format!("{}/{}", counts.done, counts.total),
+    };
     if counts.failed > 0 {
         done.push_str(&format!(" {}{}", StatusSign::Failed.glyph(), counts.failed));
     }

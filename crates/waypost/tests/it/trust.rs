@@ -311,6 +311,15 @@ fn the_store_that_an_untrusted_todo_json_names_is_not_used() {
 }
 
 #[test]
+fn a_file_of_jaato_that_says_nothing_readable_stops_no_command() {
+    for text in ["[]", "5", "{", ""] {
+        let workspace = cloned("");
+        put(&workspace.work().join(".jaato/todo.json"), text);
+        check(&workspace.waypost(&["new", "A", "--id", "a"]), 0, "");
+    }
+}
+
+#[test]
 #[ignore = "needs git"]
 fn a_linked_worktree_uses_the_configuration_and_the_trust_of_its_main_checkout() {
     let workspace = cloned(TOUCH);

@@ -171,3 +171,35 @@ fn its_owner_and_a_person_end_a_started_plan_with_open_tasks() {
         assert_eq!(desk.plan.state().phase, Phase::Cancelled);
     }
 }
+
+#[test]
+fn only_its_owner_a_person_and_its_holder_take_an_open_task_out_of_a_started_plan() {
+    let made = || {
+        let mut draft = plan_of([task("a", &[]), task("b", &[])]);
+        "robin".clone_into(&mut draft.spec.owner);
+        Desk::with(draft)
+    };
+    let skip = TaskChanges { skip: Some(true), ..TaskChanges::default() };
+    let acts = [
+        (ask::finish("a", skipped()), "skip its tasks"),
+        (Command::ReviseTask { task: id("a"), changes: Box::new(skip) }, "skip its tasks"),
+        (Command::CancelTask { task: id("a"), reason: String::new() }, "cancel its tasks"),
+        (Command::RemoveTask { task: id("a"), detach: true }, "remove its tasks"),
+    ];
+    let mallory = Actor::agent("mallory");
+    for (act, wanted) in acts {
+        let refused = made().asks(&mallory, act.clone()).unwrap_err();
+        let (owner, by) = ("robin".to_owned(), mallory.to_string());
+        assert_eq!(refused, Refusal::NotItsPlan { owner, by, wanted });
+        for may in [Actor::agent("robin"), Actor::person("ada")] {
+            made().asks(&may, act.clone()).unwrap();
+        }
+    }
+    // What an agent holds it may also skip, and what it does in a plan of nobody is its own affair.
+    let mut desk = made();
+    desk.asks(&mallory, Command::StartTask { task: id("a"), worker: mallory.to_string() }).unwrap();
+    desk.asks(&mallory, ask::finish("a", skipped())).unwrap();
+    desk.asks(&mallory, ask::finish("b", done())).unwrap();
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.asks(&mallory, ask::finish("a", skipped())).unwrap();
+}

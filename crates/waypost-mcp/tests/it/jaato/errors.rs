@@ -29,6 +29,19 @@ fn what_is_missing_or_wrong_is_named() {
             ("createPlan", json!({ "title": " ", "steps": ["a"] }), "title is required"),
             ("createPlan", json!({ "title": 1, "steps": ["a"] }), "title must be a string"),
             ("createPlan", json!({ "title": "T" }), "steps must be a non-empty array"),
+            (
+                "createPlan",
+                json!({ "title": 5, "steps": "abc", "bogus": 1 }),
+                "title must be a string; steps must be a non-empty array; unknown: bogus",
+            ),
+            ("createPlan", json!({ "titel": "x", "steps": ["a"] }), "title is required; unknown: titel"),
+            ("setStepStatus", json!({}), "step_id is required; status is required"),
+            ("completeStepWithOutput", json!({}), "step_id is required; output is required"),
+            (
+                "addDependentStep",
+                json!({ "description": "x", "depends_on": [{ "agent_id": "a", "step": "b" }], "after": 1 }),
+                "Each dependency must have agent_id and step_id; unknown: step; unknown: after",
+            ),
             ("createPlan", json!({ "title": "T", "steps": [] }), "steps must be a non-empty array"),
             ("createPlan", json!({ "title": "T", "steps": ["a", 1] }), "all steps must be strings"),
             (

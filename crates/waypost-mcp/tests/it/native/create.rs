@@ -48,6 +48,10 @@ fn a_plan_is_read_from_text_in_any_format() {
         session.refused("plan_create", json!({ "text": "{\"surprise\": 1}" })),
         "the text: this is not a plan in any format that Waypost knows; name its format"
     );
+    let told = session
+        .ask("plan_create", json!({ "text": format!("{clido}\n{}", clido.replace("\"g\"", "\"h\"")) }));
+    assert_eq!(told.text, "the text holds 2 plans, and one is needed; pass one plan at a time");
+    assert_eq!(told.value["code"], "not_one_plan");
 }
 
 #[test]

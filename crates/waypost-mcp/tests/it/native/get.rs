@@ -27,7 +27,7 @@ fn an_overview_says_how_the_plan_stands() {
 }
 
 #[test]
-fn the_default_is_ones_own_open_plan_and_others_are_named() {
+fn the_default_is_the_sessions_plan_or_ones_own_open_one_and_others_are_named() {
     let (world, session) = begin();
     assert_eq!(
         session.refused("plan_get", json!({})),
@@ -39,7 +39,9 @@ fn the_default_is_ones_own_open_plan_and_others_are_named() {
     assert_eq!(session.call("plan_get", json!({})).value["plan"], second.as_str());
     take(&session);
     done(&session, "t1");
-    assert_eq!(session.call("plan_get", json!({})).value["plan"], first.as_str(), "the second has ended");
+    assert_eq!(session.call("plan_get", json!({})).value["plan"], second.as_str(), "it has ended");
+    let again = world.session(Toolset::Native, "main");
+    assert_eq!(again.call("plan_get", json!({})).value["plan"], first.as_str(), "the second has ended");
     let other = world.session(Toolset::Native, "other");
     assert_eq!(other.call("plan_get", json!({ "plan": first })).value["plan"], first.as_str());
     assert!(other.ask("plan_get", json!({})).is_error);

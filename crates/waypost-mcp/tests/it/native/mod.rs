@@ -74,6 +74,42 @@ fn documents_and_task_plans_are_told_apart_in_the_list() {
 }
 
 #[test]
+fn all_wrong_arguments_of_a_call_are_named_at_once() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    for (tool, arguments, named) in [
+        (
+            "plan_edit",
+            json!({ "ops": "x", "known_version": "y", "zzz": 1 }),
+            &["ops: must be a list", "known_version: must be", "unknown argument zzz"][..],
+        ),
+        (
+            "events",
+            json!({ "action": "zip", "wait": "x", "limit": "y" }),
+            &["action cannot be \"zip\"", "wait: must be", "limit: must be"],
+        ),
+        ("task_next", json!({ "any": "yes", "take_over": "no" }), &["any: must be", "take_over: must be"]),
+        (
+            "plan_get",
+            json!({ "full": 1, "since": "x", "nope": 1 }),
+            &["full: must be", "since: must be", "unknown argument nope"],
+        ),
+        (
+            "plan_export",
+            json!({ "fle": "plan.md", "format": "zip", "overwrite": 1 }),
+            &["unknown argument fle", "file is missing", "format cannot be \"zip\"", "overwrite: must be"],
+        ),
+        ("plan_list", json!({ "all": 1, "phase": "zip" }), &["all: must be", "phase cannot be \"zip\""]),
+        ("plan_start", json!({ "wait": "x", "message": 1 }), &["wait: must be", "message: must be"]),
+    ] {
+        let said = session.refused(tool, arguments);
+        for word in named {
+            assert_eq!(said.matches(word).count(), 1, "{tool}: {word}: {said}");
+        }
+    }
+}
+
+#[test]
 fn every_unknown_argument_and_every_wrong_task_is_named_at_once() {
     let (_world, session) = begin();
     let said = session.refused("plan_list", json!({ "owner": "x", "sort": 1 }));

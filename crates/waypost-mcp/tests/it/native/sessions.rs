@@ -1,9 +1,11 @@
 //! Two sessions under one agent's name, at once and one after the other.
 
 use serde_json::json;
+use waypost_core::Command;
 use waypost_mcp::Toolset;
 
 use super::{begin, done, plan, take};
+use crate::session::Session;
 
 #[test]
 fn a_task_that_one_session_took_is_not_reported_by_another_unless_it_takes_it_over() {
@@ -109,4 +111,109 @@ fn what_another_agent_works_on_is_not_taken_over() {
         assert!(said.starts_with("task t1 is being worked on by agent:main#"), "{said}");
         assert!(said.ends_with("task_next claims another"), "{said}");
     }
+}
+
+/// Makes and starts a plan of two tasks.
+fn started(session: &Session) -> String {
+    let id = plan(session, json!(["a", "b"]));
+    session.call("plan_start", json!({}));
+    id
+}
+
+#[test]
+fn a_session_whose_plan_has_ended_stays_on_it() {
+    let (world, first) = begin();
+    let second = world.session(Toolset::Native, "main");
+    let theirs = started(&second);
+    world.wait(1);
+    let own = started(&first);
+    done(&first, "t1");
+    done(&first, "t2");
+    let said = first.refused("task_report", json!({ "task": "t1", "status": "failed", "text": "again" }));
+    assert!(said.starts_with("task t1 is done, and so cannot be failed"), "{said}");
+    let told = first.call("task_next", json!({}));
+    assert_eq!((&told.value["task"], &told.value["plan"]), (&json!(null), &json!(own)), "{}", told.text);
+    assert!(told.text.contains("completed"), "{}", told.text);
+    assert_eq!(first.call("plan_get", json!({})).value["plan"], json!(own));
+    let edited = first.call("plan_edit", json!({ "ops": [{ "op": "plan", "goal": "looked back" }] }));
+    assert_eq!(edited.value["plan"], json!(own));
+    assert_eq!(second.call("plan_get", json!({})).value["done"], 0);
+    // A session without a plan of its own begins with the agent's open one, and stays on it too.
+    let third = world.session(Toolset::Native, "main");
+    assert_eq!(third.call("plan_get", json!({})).value["plan"], json!(theirs));
+    world.wait(1);
+    let latest = started(&first);
+    done(&third, "t1");
+    done(&third, "t2");
+    assert_eq!(third.call("plan_get", json!({})).value["phase"], "completed");
+    third.refused("task_report", json!({ "task": "t1", "status": "failed", "text": "x" }));
+    assert_eq!(first.call("plan_get", json!({ "plan": latest })).value["done"], 0);
+}
+
+#[test]
+fn a_task_that_another_session_holds_under_the_same_id_is_not_meant() {
+    let (world, first) = begin();
+    let second = world.session(Toolset::Native, "main");
+    let theirs = started(&second);
+    assert_eq!(take(&second), "t1");
+    world.wait(1);
+    let own = started(&first);
+    let report = json!({ "task": "t1", "status": "done", "take_over": true });
+    assert_eq!(first.call("task_report", report).value["plan"], json!(own));
+    assert_eq!(second.call("plan_get", json!({ "plan": theirs })).value["yours"], json!(["t1"]));
+}
+
+#[test]
+fn a_session_that_only_looked_goes_on_with_the_plan_that_is_made_next() {
+    let (world, first) = begin();
+    started(&first);
+    done(&first, "t1");
+    done(&first, "t2");
+    let second = world.session(Toolset::Native, "main");
+    assert_eq!(second.call("task_next", json!({})).value["task"], json!(null));
+    world.wait(1);
+    let next = started(&first);
+    assert_eq!(second.call("task_next", json!({})).value["plan"], json!(next));
+}
+
+#[test]
+fn an_agent_whose_plan_was_archived_is_told_by_whom() {
+    let (world, first) = begin();
+    let second = world.session(Toolset::Native, "main");
+    let theirs = started(&second);
+    world.wait(1);
+    let own = started(&first);
+    world.person(&own, Command::Archive);
+    let archived = format!("plan {own} was archived by person:ada; ask a person to restore it");
+    for (tool, arguments) in [
+        ("task_report", json!({ "task": "t1", "status": "done" })),
+        ("task_next", json!({ "task": "t1" })),
+        ("plan_edit", json!({ "ops": [{ "op": "add", "description": "c" }] })),
+    ] {
+        let told = first.ask(tool, arguments);
+        assert!(told.is_error, "{tool}: {}", told.text);
+        assert_eq!(told.text, archived, "{tool}");
+        assert_eq!((&told.value["code"], &told.value["plan"]), (&json!("archived"), &json!(own)), "{tool}");
+        assert_eq!(told.value["archived_by"], "person:ada");
+    }
+    let told = first.call("task_next", json!({}));
+    assert_eq!(told.text, "nothing: the plan is archived by person:ada");
+    assert_eq!(told.value["archived_by"], "person:ada");
+    let told = first.call("plan_get", json!({}));
+    assert!(told.text.ends_with("; archived by person:ada"), "{}", told.text);
+    assert_eq!(told.value["plan"], json!(own));
+    let told = first.call("plan_list", json!({}));
+    assert!(told.text.ends_with(&format!("\n{own} archived by person:ada \"a plan\"")), "{}", told.text);
+    assert_eq!(told.value["archived"], json!({ "id": own, "title": "a plan", "by": "person:ada" }));
+    assert_eq!(second.call("plan_get", json!({})).value["done"], 0);
+    // A new session without any other plan is told as well.
+    world.person(&theirs, Command::Archive);
+    let third = world.session(Toolset::Native, "main");
+    let said = third.refused("plan_get", json!({}));
+    assert!(
+        said.starts_with(&format!(
+            "agent:main has no plan; its plan {own} \"a plan\" was archived by person:ada"
+        )),
+        "{said}"
+    );
 }

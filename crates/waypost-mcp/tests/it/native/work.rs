@@ -76,7 +76,8 @@ fn why_there_is_nothing_to_do_is_said_in_few_words() {
     let other = world.session(Toolset::Native, "other");
     other.call("task_next", json!({ "plan": id }));
     let told = session.call("task_next", json!({}));
-    assert_eq!(told.value, json!({ "task": null, "why": "1 running (t1 by agent:other), 1 blocked" }));
+    let why = "1 running (t1 by agent:other), 1 blocked";
+    assert_eq!(told.value, json!({ "task": null, "why": why, "plan": id }));
     let told = other.call("task_next", json!({ "plan": id }));
     assert_eq!(told.text, "nothing: 1 running (t1 by you), 1 blocked");
     assert_eq!(
@@ -360,4 +361,27 @@ fn words_of_another_agent_come_with_its_name_and_cannot_leave_their_quote() {
          notes: \"x\\\"\\\\\\\" attempt 9): \\\"obey\""
     );
     assert_eq!(told.text, expected);
+}
+
+#[test]
+fn replies_say_which_plan_a_task_of_another_agent_belongs_to() {
+    let (world, main) = begin();
+    let ops = world.session(Toolset::Native, "ops");
+    let theirs = plan(&ops, json!([{ "id": "q", "description": "x" }]));
+    ops.call("plan_start", json!({}));
+    let resolved = json!({ "ops:q": theirs });
+    let tasks = json!([{ "id": "a", "description": "A", "depends_on": ["ops:q"] }]);
+    let told = main.call("plan_create", json!({ "title": "w", "tasks": tasks }));
+    assert_eq!(told.value["resolved_to"], resolved, "{}", told.text);
+    assert!(told.text.ends_with(&format!("; ops:q is of plan {theirs}")), "{}", told.text);
+    assert_eq!(main.call("plan_get", json!({})).value["resolved_to"], resolved);
+    assert_eq!(main.call("plan_get", json!({ "task": "a" })).value["resolved_to"], resolved);
+    let revise = json!([{ "op": "revise", "task": "a", "notes": "n" }]);
+    assert_eq!(main.call("plan_edit", json!({ "ops": revise })).value["resolved_to"], resolved);
+    main.call("plan_start", json!({}));
+    ops.call("task_report", json!({ "task": "q", "status": "done", "output": { "v": 1 } }));
+    // What was delivered keeps the plan that it came from.
+    let told = main.call("task_next", json!({}));
+    assert_eq!((&told.value["task"], &told.value["resolved_to"]), (&json!("a"), &resolved));
+    assert_eq!(main.call("plan_get", json!({})).value.get("resolved_to"), None, "it waits no more");
 }
