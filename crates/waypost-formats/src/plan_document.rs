@@ -90,7 +90,11 @@ fn document(map: Map<String, Value>, stem: Option<&str>, reading: &mut Reading) 
             Err(_) => fields.wrong(number, format_args!("expected a number from 0, found {revision}")),
         }
     }
+    let updated_at = fields.peek(time).filter(|at| at.is_string()).cloned();
     draft.state.updated_at = fields.time(time, &mut kept);
+    if let Some(updated_at) = updated_at {
+        kept.set("updated_at", updated_at);
+    }
     kept.keep_unknown(fields.finish(&mut reading.problems));
     kept.keep_in(&mut draft.spec.foreign, DIALECT);
     draft
@@ -178,7 +182,11 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     if form != Form::AsRead || draft.version > 0 || !kept.was_absent(number) {
         map.insert(number.to_owned(), Value::from(revision(draft, &kept)));
     }
-    crate::field_writer::put_time(&mut map, time, draft.state.updated_at, &kept, to_the_second);
+    // An import is no change of the document.
+    match kept.get("updated_at").filter(|_| draft.version <= 1 && form != Form::Program) {
+        Some(read) => _ = map.insert(time.to_owned(), read.clone()),
+        None => crate::field_writer::put_time(&mut map, time, draft.state.updated_at, &kept, to_the_second),
+    }
     match form {
         Form::AsRead | Form::Document => kept.write_unknown(&mut map, &[]),
         Form::Program if kept.has_unknown() => lost.push(plan_loss(&format!("foreign.{DIALECT}"))),

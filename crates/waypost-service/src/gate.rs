@@ -652,9 +652,13 @@ impl Gatekeeper<'_> {
             let gate = plan.task(task.as_str()).and_then(|task| task.state.gate());
             gate.is_some_and(|gate| gate.outcome == GateOutcome::Failed)
         };
-        events.iter().any(|event| match event {
-            Event::TasksRetried { tasks } | Event::TasksReset { tasks } => tasks.iter().any(is_refused),
-            _ => false,
+        events.iter().any(|event| {
+            let again = if let Event::TasksRetried { tasks } | Event::TasksReset { tasks } = event {
+                tasks
+            } else {
+                return false;
+            };
+            again.iter().any(is_refused)
         })
     }
 

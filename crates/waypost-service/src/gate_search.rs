@@ -91,9 +91,9 @@ impl Service {
             let gates = approved.iter().flat_map(|work| &work.gates);
             for gate in gates.filter(|gate| gate.before.contains(&task.spec.id)) {
                 let needs_done = task.spec.when != DependencyRule::AllFinished;
-                let is_asked =
-                    || Ok::<_, ServiceError>(self.gate_words(&gate.plan, &gate.task)?.0 == gate.question);
-                if !is_any && !(self.is_gate_ended(&gate.plan, &gate.task, needs_done)? && is_asked()?) {
+                let is_open = !self.is_gate_ended(&gate.plan, &gate.task, needs_done)?
+                    || self.gate_words(&gate.plan, &gate.task)?.0 != gate.question;
+                if is_open && !is_any {
                     behind.push((task.spec.id.clone(), format!("{}/{}", gate.plan, gate.task)));
                 }
             }

@@ -258,7 +258,7 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
             check(&place.agent(words), 1, "approve");
             place.nothing_ran();
         }
-        check(&place.workspace.waypost(&["run", "p"]), 1, "approve");
+        check(&place.workspace.waypost(&["run", "p"]), 1, "nothing was changed");
         place.nothing_ran();
         // What was not seen is not agreed to either.
         check(&place.workspace.at_terminal(&["run", "p", "--yes"]), 1, "--seen");
@@ -295,6 +295,9 @@ fn whoever_says_no_has_changed_nothing() {
         assert_eq!(stored(), before, "{words:?}");
         place.nothing_ran();
     }
+    // Nor has whoever cannot be asked.
+    check(&place.workspace.waypost(&run), 1, "nothing was changed");
+    assert_eq!(stored(), before);
     check(&asked("yes", &run), 0, "");
     assert!(place.workspace.work().join("ran").exists());
     let history = text(&place.workspace.waypost(&["history", "p"])).0;

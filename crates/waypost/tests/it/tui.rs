@@ -156,6 +156,23 @@ fn a_plan_of_an_agent_runs_nothing_before_the_person_at_the_terminal_has_seen_an
 
 #[test]
 #[ignore = "needs tmux"]
+fn a_cloned_repository_runs_nothing_unless_it_is_trusted() {
+    let workspace = workspace();
+    assert!(workspace.at_terminal(&["submit", "demo"]).status.success());
+    // As on a machine where nobody has trusted it.
+    fs::remove_dir_all(workspace.root.join("home/.local")).unwrap();
+    let tmux = Tmux::new(&workspace, 100, 30);
+    tmux.line("waypost tui demo");
+    tmux.wait("trust this folder?");
+    tmux.line("n");
+    tmux.wait("Write it anew");
+    tmux.press(&["x"]);
+    tmux.wait("no executor is called touch");
+    assert!(!workspace.work().join("ran-read").exists());
+}
+
+#[test]
+#[ignore = "needs tmux"]
 fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     let workspace = workspace();
     says(&workspace, &["task", "revise", "demo", "read", "--description", "Read it twice"]);
