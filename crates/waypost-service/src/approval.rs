@@ -12,7 +12,6 @@ use waypost_store::{Query, Sort, WORKERS_PAGE_MAX, WorkerFilter};
 use waypost_text::from_hex;
 
 use crate::active_workers::takes_tasks_of;
-use crate::ahead::Ahead;
 use crate::approval_bundle::holds_nothing;
 use crate::authenticity::{Approved, Authenticator, NotAuthentic, Signing};
 use crate::caller::{Caller, Presence, ProvedAct};
@@ -23,6 +22,7 @@ use crate::preview::{
     since_approval,
 };
 use crate::service::{Guard, Service, WriteResult};
+use crate::upstream::Upstream;
 
 /// Plans that are read at once to find lapsed approvals.
 const HEADS_PAGE: usize = 1_000;
@@ -85,8 +85,8 @@ impl Service {
             Some(Preview { resolved_by: worker.clone(), disagreeing, ..plan_preview(definitions, plan) })
         })?;
         let mut preview = preview.ok_or_else(|| ServiceError::no_such_plan(plan))?;
-        let ahead = self.ahead(plan)?;
-        preview.about.extend(ahead.texts());
+        let upstream = self.upstream(plan)?;
+        preview.about.extend(upstream.texts());
         if let Some(last) = self.last_approval(plan)? {
             let is_other = last.work.as_ref().is_none_or(|work| work.digest != preview.digest);
             if is_other {
@@ -106,7 +106,7 @@ impl Service {
                 preview.changes.get_or_insert((last.version, Vec::new()));
             }
         }
-        preview.digest = ahead.seen_digest(&preview.digest);
+        preview.digest = upstream.seen_digest(&preview.digest);
         self.shown().add(&preview);
         Ok(preview)
     }
@@ -274,11 +274,11 @@ impl Service {
         let authenticator = self.authenticator()?.clone();
         let (history, now) =
             self.plans().store().query(|read| Ok((read.plan_state(plan)?.hash(), read.now())))?;
-        let ahead = self.ahead(plan)?;
-        let mut work = self.read(plan, |plan| seen_work(plan, &seen, &ahead, &sources, &presence))??;
+        let upstream = self.upstream(plan)?;
+        let mut work = self.read(plan, |plan| seen_work(plan, &seen, &upstream, &sources, &presence))??;
         if !signing.is_some_and(|signing| signing.portable) {
-            work.as_of = Some(ahead.as_of);
-            work.gates = ahead.gates;
+            work.as_of = Some(upstream.as_of);
+            work.gates = upstream.gates;
         }
         if signing.is_some_and(|signing| signing.portable) {
             self.read(plan, |plan| holds_nothing(plan, hold))??;
@@ -352,13 +352,14 @@ fn is_as_seen(plan: &Plan, seen: &Seen) -> Result<(), ServiceError> {
 fn seen_work(
     plan: &Plan,
     seen: &Seen,
-    ahead: &Ahead,
+    upstream: &Upstream,
     sources: &[Source],
     presence: &Presence,
 ) -> Result<ApprovedWork, ServiceError> {
     is_as_seen(plan, seen)?;
-    let as_seen =
-        |(_, definitions): &&Source| ahead.seen_digest(&preview_digest(definitions, plan).0) == seen.digest;
+    let as_seen = |(_, definitions): &&Source| {
+        upstream.seen_digest(&preview_digest(definitions, plan).0) == seen.digest
+    };
     let Some((_, definitions)) = sources.iter().find(as_seen) else {
         let (id, version) = (plan.id().clone(), seen.version);
         let changes = Vec::new();

@@ -3,8 +3,8 @@
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod admission;
-mod ahead;
 pub mod submit;
+mod upstream;
 
 mod active_workers;
 mod agent_references;

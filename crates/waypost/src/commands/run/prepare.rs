@@ -157,7 +157,7 @@ impl RunRequest<'_> {
                 let by = approval_prompt::confirm(context, &service, &preview, self.answer, QUESTION)?;
                 Some(AgreedRun { by, digest: preview.digest })
             }
-            Some(_) if self.changes_nothing_unasked(context)? => return Err(nobody_to_ask(id)),
+            Some(_) if self.changes_nothing_unasked(context)? => return Err(change_needs_terminal(id)),
             Some(_) | None => None,
         };
         if let Some(queue) = queue {
@@ -230,7 +230,7 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
 }
 
 /// The refusal of changes to a stored plan that would need approval.
-fn nobody_to_ask(id: &PlanId) -> Failure {
+fn change_needs_terminal(id: &PlanId) -> Failure {
     let message = format!(
         "plan {id} would run with another queue or executor, which needs approval, and there is no terminal to ask for it"
     );

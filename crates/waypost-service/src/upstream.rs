@@ -23,7 +23,7 @@ pub(crate) struct AgreedTask {
 
 /// What stands in other plans before the work of a plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct Upstream {
     /// The open tasks for people.
     pub(crate) gates: Vec<GateAhead>,
     /// The words of each, as an approver reads them.
@@ -34,7 +34,7 @@ pub(crate) struct Ahead {
     pub(crate) as_of: u64,
 }
 
-impl Ahead {
+impl Upstream {
     /// Returns the digest by which a person names what they have seen: that of the work, and what stands before it.
     pub(crate) fn seen_digest(&self, work: &str) -> String {
         let Self { gates, words: _, agreed, as_of: _ } = self;
@@ -74,7 +74,7 @@ impl Ahead {
 
 impl Service {
     /// Returns what stands in other plans before the work of a plan.
-    pub(crate) fn ahead(&self, plan: &PlanId) -> Result<Ahead, ServiceError> {
+    pub(crate) fn upstream(&self, plan: &PlanId) -> Result<Upstream, ServiceError> {
         // Taken first: what others write meanwhile is not what a person agrees to.
         let as_of = self.plans().latest()?;
         let mut waits: BTreeMap<ExternalTaskRef, Vec<TaskId>> = BTreeMap::new();
@@ -95,13 +95,13 @@ impl Service {
                 agreed.extend(self.agreed_task(&source, &on.task, as_of)?);
             }
         }
-        let mut ahead = Ahead { gates: Vec::new(), words: Vec::new(), agreed, as_of };
+        let mut upstream = Upstream { gates: Vec::new(), words: Vec::new(), agreed, as_of };
         for ((plan, task), before) in gates {
             let (question, words) = self.gate_words(&plan, &task)?;
-            ahead.gates.push(GateAhead { plan, task, before: before.into_iter().collect(), question });
-            ahead.words.push(words);
+            upstream.gates.push(GateAhead { plan, task, before: before.into_iter().collect(), question });
+            upstream.words.push(words);
         }
-        Ok(ahead)
+        Ok(upstream)
     }
 
     /// Returns the digest of the words of a task for people, and what it says first.
