@@ -2,8 +2,9 @@
 //! exactly that on this account. Asks nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -97,13 +98,7 @@ impl WorkspaceConfig {
 
     /// Reads a file of the workspace. Refuses links that lead out of it.
     pub fn text_inside(&self, file: &str) -> io::Result<String> {
-        self.once(&self.workspace.join(file), |path| {
-            let target = path.canonicalize()?;
-            match target.starts_with(self.workspace.canonicalize()?) {
-                true => read_plain(&target),
-                false => Err(io::Error::other("it leads out of the workspace")),
-            }
-        })
+        self.once(&self.workspace.join(file), |_| read_plain(&path_inside(&self.workspace, file)?))
     }
 
     /// Returns the content of both files and of every file that loading them reads, by name.
@@ -208,6 +203,24 @@ impl WorkspaceConfig {
 /// Converts the error of an account file to a command's failure.
 pub fn account_file(error: &AccountFileError) -> Failure {
     Failure { code: error.code().to_owned(), ..Failure::failed(error.to_string(), error.hint()) }
+}
+
+/// Returns the path of a file of the workspace that is no link: previews show its content to agents, which may make links to
+/// files that they cannot read.
+pub(crate) fn path_inside(workspace: &Path, file: &str) -> io::Result<PathBuf> {
+    let workspace = workspace.canonicalize()?;
+    let path = workspace.join(file).canonicalize()?;
+    if !path.starts_with(&workspace) {
+        return Err(io::Error::other("it leads out of the workspace"));
+    }
+    let named: PathBuf = workspace.join(file).components().collect();
+    if path != named {
+        return Err(io::Error::other("it is a symbolic link, or has one on its path"));
+    }
+    match fs::metadata(&path)?.nlink() {
+        1 => Ok(path),
+        names => Err(io::Error::other(format!("it has {names} names (hard links)"))),
+    }
 }
 
 /// Reads a plain file of bounded size. A stranger's file can name a pipe or a device.

@@ -21,6 +21,9 @@ use crate::field_writer::{
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
 
 const DIALECT: Dialect = Dialect::Jaato;
+/// The numbers of a plan's progress, in both forms.
+const PROGRESS: [&str; 9] =
+    ["completed", "total", "percentage", "percent", "failed", "skipped", "in_progress", "pending", "blocked"];
 const PLAN_FIELDS: &[&str] = &["id", "title", "phase", "created_at", "started_at", "finished_at", "summary"];
 const TASK_FIELDS: &[&str] = &[
     "id",
@@ -111,6 +114,9 @@ fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
         // It is counted again when the plan is written.
         let progress = fields.object("progress").unwrap_or_default();
         kept.set("progress", if progress.contains_key("percent") { "program" } else { "document" });
+        for (name, value) in progress.iter().filter(|(name, _)| !PROGRESS.contains(&name.as_str())) {
+            fields.inexact(&format!("progress.{name}"), value, "nothing: progress is counted anew");
+        }
     }
     if fields.peek("context").is_some_and(|context| context.as_object().is_some_and(Map::is_empty)) {
         fields.take("context");

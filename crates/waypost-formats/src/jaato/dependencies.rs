@@ -57,7 +57,18 @@ impl Links {
             blocked_by.iter().map(|reference| reference.on.clone()).collect();
         let listed_already: HashSet<Dependency> =
             references.iter().map(|reference| reference.on.clone()).collect();
-        references.extend(blocked_by.into_iter().filter(|reference| !listed_already.contains(&reference.on)));
+        let (listed_twice, only_there): (Vec<Reference>, Vec<Reference>) =
+            blocked_by.into_iter().partition(|reference| listed_already.contains(&reference.on));
+        for (name, value) in listed_twice.iter().flat_map(|reference| &reference.more) {
+            if !references.iter().any(|reference| reference.more.get(name) == Some(value)) {
+                fields.inexact(
+                    &format!("blocked_by.{name}"),
+                    value,
+                    "nothing: what blocks a step is derived",
+                );
+            }
+        }
+        references.extend(only_there);
         if blocked && !has_blocked_by {
             waiting = references.iter().map(|reference| reference.on.clone()).collect();
         }

@@ -174,3 +174,15 @@ fn what_jaato_has_no_word_for_is_a_loss() {
         ["plan: phase", "task step_1: notes", "task step_2: status"]
     );
 }
+
+#[test]
+fn what_is_counted_or_derived_anew_is_inexact() {
+    let text = r#"{ "title": "P", "status": "active", "progress": { "completed": 0, "total": 1, "mood": "good" },
+        "steps": [{ "description": "W", "status": "blocked",
+            "depends_on": [{ "agent_id": "m", "step_id": "f" }],
+            "blocked_by": [{ "agent_id": "m", "step_id": "f", "since": "noon" }] }] }"#;
+    let reading = read(text, Some(Dialect::Jaato), None).unwrap();
+    let inexact: Vec<String> = reading.inexact.iter().map(ToString::to_string).collect();
+    assert_eq!(inexact.len(), 2, "{inexact:?}");
+    assert!(inexact[0].contains("progress.mood") && inexact[1].contains("blocked_by.since"), "{inexact:?}");
+}

@@ -125,6 +125,25 @@ fn the_files_that_a_configuration_names_are_trusted_with_it() {
 }
 
 #[test]
+fn no_template_shows_a_file_by_a_link() {
+    let workspace = cloned(TOUCH);
+    workspace.trust();
+    workspace.configure_user(
+        "[executors.ai]\nkind = \"agent\"\ncommand = [\"cat\"]\ntemplate = \"prompt.md\"\n",
+    );
+    let (secret, template) = (workspace.work().join(".env"), workspace.work().join("prompt.md"));
+    put(&secret, "KEY=hunter2");
+    std::os::unix::fs::symlink(".env", &template).unwrap();
+    check(&workspace.waypost(&["run", "q.json", "--dry-run"]), 4, "it is a symbolic link");
+    fs::remove_file(&template).unwrap();
+    fs::hard_link(&secret, &template).unwrap();
+    check(&workspace.waypost(&["run", "q.json", "--dry-run"]), 4, "it has 2 names (hard links)");
+    fs::remove_file(&template).unwrap();
+    put(&template, "Do {{description}}.");
+    check(&workspace.waypost(&["run", "q.json", "--dry-run"]), 0, "");
+}
+
+#[test]
 fn a_pipeline_trusts_one_digest_and_only_as_a_person() {
     let workspace = cloned(TOUCH);
     let (digest, _) = text(&workspace.waypost(&["trust", "--digest"]));
