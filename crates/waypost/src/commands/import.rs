@@ -148,6 +148,12 @@ impl Import {
                 format!("{}: task {} is running, and is read as pending", source.name, task.spec.id)
             });
             coerced.extend(reset);
+            let open = source.reading.drafts.iter().filter(|draft| !draft.state.phase.is_finished());
+            let received = open.flat_map(|draft| &draft.tasks).filter(|task| !task.state.received.is_empty());
+            coerced.extend(received.map(|task| {
+                let words = "what it received is not taken over: the store delivers it";
+                format!("{}: task {}: {words}", source.name, task.spec.id)
+            }));
             let values = source.reading.inexact.iter();
             coerced.extend(values.map(|problem| format!("{}: {problem}", source.name)));
             let (from, dialect) = (source.name, source.reading.dialect);

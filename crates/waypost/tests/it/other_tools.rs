@@ -211,6 +211,10 @@ fn a_strict_import_is_exact_or_refused() {
     let step = json!({ "id": "step_1", "description": "d", "status": "blocked" });
     let jaato = json!({ "plan_id": "j1", "title": "j", "status": "active", "steps": [step] });
     refused(&jaato, "task step_1: `status` is \"blocked\", which is read as pending");
+    let step = json!({ "id": "step_1", "description": "d", "status": "pending", "depends_on": [
+        { "agent_id": "q", "step_id": "z" }], "received_outputs": { "q:z": { "v": 1 } } });
+    let jaato = json!({ "plan_id": "j1", "title": "j", "status": "active", "steps": [step] });
+    refused(&jaato, "p.json: task step_1: what it received is not taken over");
     let mut plan = with("notes", "".into());
     plan["meta"]["created_at"] = "soon".into();
     refused(&plan, "plan: `meta.created_at` is \"soon\", which is read as no time");

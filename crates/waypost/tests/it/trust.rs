@@ -128,9 +128,8 @@ fn the_files_that_a_configuration_names_are_trusted_with_it() {
 fn no_template_shows_a_file_by_a_link() {
     let workspace = cloned(TOUCH);
     workspace.trust();
-    workspace.configure_user(
-        "[executors.ai]\nkind = \"agent\"\ncommand = [\"cat\"]\ntemplate = \"prompt.md\"\n",
-    );
+    workspace
+        .configure_user("[executors.ai]\nkind = \"agent\"\ncommand = [\"cat\"]\ntemplate = \"prompt.md\"\n");
     let (secret, template) = (workspace.work().join(".env"), workspace.work().join("prompt.md"));
     put(&secret, "KEY=hunter2");
     std::os::unix::fs::symlink(".env", &template).unwrap();
