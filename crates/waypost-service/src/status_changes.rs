@@ -49,9 +49,8 @@ pub(crate) fn status_changes(
         // A parent's status follows from its children. What is done and has changed has to be done again; what was given up stays
         // given up.
         let is_reset = plan.task(id.as_str()).is_some_and(|task| task.state.status != now);
-        let is_for_machines = task.spec.work.is_some() || task.spec.check.is_some();
         let is_given_up = matches!(task.state.status, Status::Skipped | Status::Cancelled);
-        let is_again = is_reset && is_for_machines && !is_given_up;
+        let is_again = is_reset && !is_given_up;
         if now == task.state.status || is_again || !copy.children(id.as_str()).is_empty() {
             continue;
         }
