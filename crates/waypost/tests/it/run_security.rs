@@ -258,7 +258,7 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
             check(&place.agent(words), 1, "approve");
             place.nothing_ran();
         }
-        check(&place.workspace.waypost(&["run", "p"]), 1, "nothing was changed");
+        check(&place.workspace.waypost(&["run", "p"]), 1, "needs approval");
         place.nothing_ran();
         // What was not seen is not agreed to either.
         check(&place.workspace.at_terminal(&["run", "p", "--yes"]), 1, "--seen");
