@@ -219,7 +219,9 @@ fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_o
         store.traffic().round_trips - before.round_trips
     });
     assert_eq!(trips.min(), Some(2));
-    assert_eq!(store.traffic().connections, 1, "who does one thing at a time needs one connection");
+    // A second one gives numbers in the background, if both are at work at the same moment.
+    let connections = store.traffic().connections;
+    assert!(connections <= 2, "who does one thing at a time has {connections} connections");
 }
 
 #[test]
