@@ -154,7 +154,8 @@ pub struct GateAhead {
     pub task: TaskId,
     /// The tasks of this plan that wait for it.
     pub before: Vec<TaskId>,
-    /// The digest of what it asks: another question opens nothing.
+    /// The digest of what it asks: another question opens nothing. Earlier versions of Waypost did not record it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub question: String,
 }
 

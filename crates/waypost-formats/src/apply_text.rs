@@ -2,7 +2,7 @@
 
 use waypost_core::{Command, Draft, Phase, PlanChanges, PlanId, Problem, Task, TaskId, validate};
 
-use crate::fit::{Baseline, fit_to_plan, written_and_read};
+use crate::fit::{Baseline, Untaken, fit_to_plan, written_and_read};
 use crate::{Dialect, Form, Unreadable, checklist, read, sniff, write};
 
 /// The effect of a text on a plan.
@@ -70,17 +70,12 @@ pub fn update(
         return Ok(body(without_title(text, before)));
     }
     let mut reading = read(text, found, file_name)?;
-    let (mut untaken, mut phase) = (Vec::new(), None);
+    let mut untaken = Untaken::default();
     if let [draft] = reading.drafts.as_mut_slice() {
         let has_prose = !draft.spec.body.trim().is_empty();
         let dialect = reading.dialect;
-        let said = written_and_read(written_from.unwrap_or(before), draft, dialect, file_name);
-        let said_phase = said.as_ref().map(|said| said.state.phase);
-        phase = said_phase.filter(|said| *said != draft.state.phase).map(|_| draft.state.phase);
-        let baseline = match (written_from, &said) {
-            (Some(_), Some(said)) => Baseline::LastText(said),
-            (Some(_), None) | (None, _) => Baseline::Format(dialect, file_name),
-        };
+        let said = written_from.and_then(|from| written_and_read(from, draft, dialect, file_name));
+        let baseline = said.as_ref().map_or(Baseline::Format(dialect, file_name), Baseline::LastText);
         untaken = fit_to_plan(draft, &reading.assigned_ids, baseline, before, free_ids);
         let is_known = |task: &Task| before.tasks.iter().any(|known| known.spec.id == task.spec.id);
         if is_unnamed_list && !draft.tasks.iter().any(is_known) {
@@ -97,7 +92,7 @@ pub fn update(
         return Err(NoUpdate::Invalid(problems));
     }
     let mut notes: Vec<String> = reading.notes.iter().map(|note| format!("{name}: {note}")).collect();
-    notes.append(&mut untaken);
+    notes.append(&mut untaken.notes);
     let (dialect, count) = (reading.dialect, reading.drafts.len());
     let mut drafts = reading.drafts.into_iter();
     let (Some(draft), None) = (drafts.next(), drafts.next()) else { return Err(NoUpdate::NotOne(count)) };
@@ -119,7 +114,7 @@ pub fn update(
     } else {
         Command::Replace(Box::new(draft))
     };
-    Ok(Update { command, notes, phase })
+    Ok(Update { command, notes, phase: untaken.phase })
 }
 
 /// Whether a text is what a plan without tasks is written as: some of its formats leave out a part of the body.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use waypost_core::{Dependency, Draft, ForeignFields, PlanSpec, Task, TaskId, TaskSpec, TaskState};
+use waypost_core::{Dependency, Draft, ForeignFields, Phase, PlanSpec, Task, TaskId, TaskSpec, TaskState};
 
 use waypost_text::truncate_bytes;
 
@@ -78,14 +78,14 @@ fn has_foreign(draft: &Draft) -> bool {
 
 /// Fits a draft to the plan `before`: what does not differ from the baseline stays as it is in the plan. Of a format that cannot be
 /// written, empty fields count as not said. A task with an assigned id takes the id of the task that it was, so that applying the
-/// same text again changes nothing; otherwise it gets the next of `free_ids`. Returns edits that no command makes, for the author.
+/// same text again changes nothing; otherwise it gets the next of `free_ids`. Returns edits that no text makes.
 pub fn fit_to_plan(
     draft: &mut Draft,
     assigned_ids: &HashSet<TaskId>,
     baseline: Baseline<'_>,
     before: &Draft,
     free_ids: impl Iterator<Item = TaskId>,
-) -> Vec<String> {
+) -> Untaken {
     let by_format = match baseline {
         Baseline::LastText(_) => None,
         Baseline::Format(dialect, file_name) => written_and_read(before, draft, dialect, file_name),
@@ -142,9 +142,18 @@ pub fn fit_to_plan(
     untaken
 }
 
-/// Returns what an author changed that no text changes: the summary of a plan, and the words about tasks that ended the same way.
-fn untaken(draft: &Draft, said: &Draft) -> Vec<String> {
+/// What an author changed that no text changes.
+#[derive(Clone, Debug, Default)]
+pub struct Untaken {
+    /// The summary of the plan, and words about tasks that ended the same way, as notes for the author.
+    pub notes: Vec<String>,
+    /// The phase that the author wrote in place of the plan's.
+    pub phase: Option<Phase>,
+}
+
+fn untaken(draft: &Draft, said: &Draft) -> Untaken {
     let is_edited = |now: &Option<String>, before: &Option<String>| now.is_some() && now != before;
+    let phase = Some(draft.state.phase).filter(|phase| *phase != said.state.phase);
     let mut found = Vec::new();
     if !draft.state.summary.is_empty() && draft.state.summary != said.state.summary {
         found.push("the plan's summary was not taken".to_owned());
@@ -161,7 +170,7 @@ fn untaken(draft: &Draft, said: &Draft) -> Vec<String> {
         let edited = words.into_iter().filter(|(_, is_edited)| *is_edited);
         found.extend(edited.map(|(word, _)| format!("the {word} of {} was not taken", spec.id)));
     }
-    found
+    Untaken { notes: found, phase }
 }
 
 /// Drops the tasks that the format itself adds to a plan, such as a root. Their words are the plan's goal.

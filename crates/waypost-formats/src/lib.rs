@@ -45,7 +45,7 @@ pub use conversion::{Loss, Reading, Unreadable, Writing};
 pub use derived_id::alternative_id;
 pub use detect::sniff;
 pub use dialect::{Dialect, Form, UnknownDialect};
-pub use fit::{Baseline, fit_to_plan, written_and_read};
+pub use fit::{Baseline, Untaken, fit_to_plan, written_and_read};
 pub use graph::{Places, backward, depths, places};
 pub use native::read_part;
 pub use wrong_values::{WrongValue, wrong_values};

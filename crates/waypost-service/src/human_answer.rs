@@ -26,10 +26,7 @@ pub fn question_digest(plan: &PlanId, task: &Task) -> String {
     let Task { spec, state, .. } = task;
     let mut hasher = CanonicalHasher::new("question", 1);
     hasher.text(plan.as_str()).text(spec.id.as_str()).number(u64::from(state.attempt));
-    hasher.text(&spec.description).text(&spec.notes);
-    hasher.optional(spec.work.as_deref(), |hasher, work| {
-        hasher.text(&work.executor).text(work.inputs.as_str())
-    });
+    add_words(&mut hasher, spec);
     hasher.optional(state.question(), |hasher, question| {
         hasher.text(&question.text).text(&question.by).text(&question.asked_at.to_string());
         hasher.list(question.choices.iter(), |hasher, choice| hasher.text(choice));
@@ -41,11 +38,16 @@ pub fn question_digest(plan: &PlanId, task: &Task) -> String {
 /// Returns the digest of the words of a task for people, whenever it is asked.
 pub(crate) fn words_digest(spec: &TaskSpec) -> String {
     let mut hasher = CanonicalHasher::new("gate", 1);
+    add_words(&mut hasher, spec);
+    format!("sha256:{}", hex(&hasher.finish()))
+}
+
+/// Adds what a task for people says.
+fn add_words(hasher: &mut CanonicalHasher, spec: &TaskSpec) {
     hasher.text(&spec.description).text(&spec.notes);
     hasher.optional(spec.work.as_deref(), |hasher, work| {
         hasher.text(&work.executor).text(work.inputs.as_str())
     });
-    format!("sha256:{}", hex(&hasher.finish()))
 }
 
 /// Refuses an answer to something else than what a task asks now.

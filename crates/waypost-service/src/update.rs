@@ -175,7 +175,12 @@ impl Service {
     /// Returns the plan as it was when a text was written that names an earlier version of it.
     fn written_from(&self, plan: &PlanId, source: &SourceText) -> Result<Option<Draft>, ServiceError> {
         let SourceText { text, format, file_name, .. } = source;
-        let Ok(mut reading) = waypost_formats::read(text, *format, file_name.as_deref()) else {
+        let found = format.or_else(|| waypost_formats::sniff(text, file_name.as_deref()));
+        if !matches!(found, Some(Dialect::Native | Dialect::Markdown)) {
+            // No other text says of which version it is.
+            return Ok(None);
+        }
+        let Ok(mut reading) = waypost_formats::read(text, found, file_name.as_deref()) else {
             return Ok(None);
         };
         let is_of_plan = |draft: &Draft| draft.id.as_ref() == Some(plan) && draft.version > 0;
@@ -203,7 +208,7 @@ impl Service {
             let baseline = said.as_ref().map_or(Baseline::Format(dialect, None), Baseline::LastText);
             let untaken = fit_to_plan(&mut draft, &assigned_ids, baseline, &before, plan.free_task_ids());
             let StatusChanges { mut commands, mut notes } = status_changes(&config, plan, &caller, &draft)?;
-            notes.extend(untaken);
+            notes.extend(untaken.notes);
             commands.insert(0, Command::Replace(Box::new(draft)));
             Ok((commands, notes))
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use waypost_core::{
     Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
-    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateOutcome,
+    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateAhead, GateOutcome,
     GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof,
     Question, Refinement, Rejection, Report, Retry, StartRefusal, StartRefusalReason, Status, Task,
     TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
@@ -325,14 +325,20 @@ fn approved_work() -> Box<ApprovedWork> {
                 portable: true,
             }),
         }),
-        gates: Vec::new(),
+        gates: vec![gate_ahead("sha256:4")],
         as_of: Some(12),
     })
 }
 
-/// As before approvals were sealed.
+fn gate_ahead(question: &str) -> GateAhead {
+    let plan = PlanId::new("gates").unwrap();
+    GateAhead { plan, task: id("g"), before: vec![id("a")], question: question.to_owned() }
+}
+
+/// As before approvals were sealed, and the questions of other plans were kept.
 fn unsealed_work() -> Box<ApprovedWork> {
-    Box::new(ApprovedWork { kind: ApprovalKind::Explicit, attestation: None, ..*approved_work() })
+    let gates = vec![gate_ahead("")];
+    Box::new(ApprovedWork { kind: ApprovalKind::Explicit, attestation: None, gates, ..*approved_work() })
 }
 
 fn refusal() -> StartRefusal {

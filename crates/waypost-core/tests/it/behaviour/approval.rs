@@ -420,6 +420,27 @@ fn an_agent_does_not_repeat_attempts_of_machine_work_that_asks_or_waits() {
 }
 
 #[test]
+fn what_was_rejected_stays_so_when_an_edit_is_taken_back_and_the_oldest_is_forgotten() {
+    let mut desk = agents_plan();
+    let notes = |number: usize| TaskChanges { notes: Some(number.to_string()), ..TaskChanges::default() };
+    let request = || Command::RequestApproval { message: String::new() };
+    for number in 0..=limits::REJECTIONS_MAX {
+        desk.asks(&agent(), ask::revise("a", notes(number))).unwrap();
+        desk.does(Command::Reject { reason: "too bold".into() });
+    }
+    assert_eq!(desk.plan.state().rejections.len(), limits::REJECTIONS_MAX);
+    desk.asks(&agent(), ask::revise("a", notes(1))).unwrap();
+    assert_eq!(desk.plan.rejected_by(), Some(&ada()));
+    assert!(matches!(desk.asks(&agent(), request()), Err(Refusal::StoppedByPerson { .. })));
+    desk.asks(&agent(), ask::revise("a", notes(0))).unwrap();
+    assert_eq!(desk.plan.rejected_by(), None, "the oldest is forgotten");
+    // A person who changes their mind has the last word.
+    desk.asks(&agent(), ask::revise("a", notes(2))).unwrap();
+    desk.does(approve(&desk));
+    assert_eq!(desk.plan.state().rejections.len(), limits::REJECTIONS_MAX - 1);
+}
+
+#[test]
 fn what_a_person_rejected_is_asked_about_again_only_once_it_has_changed() {
     for (draft, edit) in [
         (plan_of([by_machine("a", &[])]), add(vec![by_machine("c", &[])])),

@@ -81,8 +81,7 @@ impl Tour {
         service.request_approval(&by, &id, "three files at once, then a check", Guard::NONE)?;
         // Ctrl-C leaves the tour, which removes its folder.
         let interrupted = Arc::new(AtomicBool::new(false));
-        let heard = Arc::clone(&interrupted);
-        signals::listen(move |_| heard.store(true, Ordering::Release))?;
+        signals::note(&interrupted)?;
         Ok(Some(Self { program, color: context.out.has_colour(), store, trusted, interrupted }))
     }
 
