@@ -77,6 +77,9 @@ pub struct Definitions {
     /// The time limit of a task without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+    /// The folder in which programs start, as shown to approvers. It differs between machines, so that no digest covers it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
 }
 
 impl Definitions {
@@ -109,6 +112,7 @@ impl Definitions {
             revisions: config.revisions.clone(),
             retry: config.retry,
             timeout_seconds: config.timeout_seconds,
+            folder: config.pinned_files.workspace.to_string_lossy().into_owned(),
         }
     }
 

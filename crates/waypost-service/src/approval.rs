@@ -30,6 +30,15 @@ const HEADS_PAGE: usize = 1_000;
 /// Definitions, and the worker that published them; `None` for those of the local configuration.
 pub(crate) type Source = (Option<String>, Definitions);
 
+/// Returns the folder in which programs start, and those of workers that start them in another.
+fn folders(chosen: &Definitions, sources: &[Source]) -> Option<(&'static str, String)> {
+    let others = sources.iter().filter(|(_, other)| other.folder != chosen.folder);
+    let other = |(worker, other): &Source| Some(format!("{} (worker {})", other.folder, worker.as_ref()?));
+    let all = [chosen.folder.clone()].into_iter().chain(others.filter_map(other));
+    let text = all.filter(|folder| !folder.is_empty()).collect::<Vec<_>>().join("\n");
+    (!text.is_empty()).then_some(("folder", text))
+}
+
 /// An approval, and whether it counts on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VerifiedApproval {
@@ -82,7 +91,9 @@ impl Service {
             let disagrees = |(_, digest): &(&Source, &String)| Some(*digest) != digests.get(chosen);
             let names = workers().filter(disagrees).filter_map(|((worker, _), _)| worker.clone());
             let disagreeing = names.collect();
-            Some(Preview { resolved_by: worker.clone(), disagreeing, ..plan_preview(definitions, plan) })
+            let mut preview = plan_preview(definitions, plan);
+            preview.about.extend(folders(definitions, &sources));
+            Some(Preview { resolved_by: worker.clone(), disagreeing, ..preview })
         })?;
         let mut preview = preview.ok_or_else(|| ServiceError::no_such_plan(plan))?;
         let upstream = self.upstream(plan)?;

@@ -105,7 +105,11 @@ fn meaning_of(answer: &str) -> AnswerMeaning {
     let text = rest.trim_start_matches([',', '.', ':', ';', '!', '-', '–', '—']).trim_start().to_owned();
     let is_apart = text.is_empty() || text.len() < rest.len();
     match word.to_lowercase().as_str() {
-        "yes" | "y" if is_apart => AnswerMeaning::Yes { text },
+        // "yes, no": somebody corrected themselves.
+        "yes" | "y" if is_apart => match meaning_of(&text) {
+            AnswerMeaning::No { .. } => AnswerMeaning::Unclear,
+            AnswerMeaning::Yes { .. } | AnswerMeaning::Unclear => AnswerMeaning::Yes { text },
+        },
         "no" | "n" if is_apart => AnswerMeaning::No { reason: text },
         _ => AnswerMeaning::Unclear,
     }

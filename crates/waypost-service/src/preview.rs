@@ -398,6 +398,7 @@ pub(crate) fn definitions_kept(kept: &Json) -> Option<Definitions> {
             backoff_seconds_max: limit("retry.backoff_seconds_max")?,
         },
         timeout_seconds: limit("limits.timeout_seconds"),
+        folder: String::new(),
     };
     for (name, value) in &kept {
         if let Some(name) = name.strip_prefix("executor ") {

@@ -14,7 +14,7 @@ use crate::caller::{Caller, Holder, ProvedAct};
 use crate::error::{ServiceError, Subject};
 use crate::false_done::check_false_done;
 use crate::hint::{PersonAct, PersonVerb};
-use crate::human_answer::{answer_command, is_as_seen, names_question};
+use crate::human_answer::{answer_command, is_as_seen, is_for_people, names_question};
 use crate::service::{Guard, Service, Terms, WriteReply};
 
 /// The default lease of a claimed task in seconds.
@@ -224,11 +224,12 @@ impl Service {
             self.claim(by, task.plan, task.task, options, guard)?;
         }
         let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
-        let seen = task.seen.map(str::to_owned);
+        let (seen, config) = (task.seen.map(str::to_owned), self.config()?);
         let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self
             .write_with(by, task.plan, guard, move |plan| {
-                if let Some(seen) = &seen {
+                // Whoever may not end it hears that first.
+                if let Some(seen) = seen.as_ref().filter(|_| caller.is_present()) {
                     is_as_seen(plan, &wanted, seen)?;
                 }
                 let running = holder_of(plan, &wanted);
@@ -255,6 +256,11 @@ impl Service {
                         return Ok((Vec::new(), attempt));
                     }
                     TaskReport::Done { .. } | TaskReport::Failed { .. } | TaskReport::Skipped { .. } => {
+                        let is_gate = plan.task(wanted.as_str()).is_some_and(|task| is_for_people(&config, task));
+                        let is_no = matches!(report, TaskReport::Failed { .. });
+                        if is_gate && !is_no && caller.is_present() {
+                            names_question(&config, plan, &wanted, seen.as_deref(), guard.known_version)?;
+                        }
                         return Ok((ending(&wanted, named, &report).into_iter().collect(), 0));
                     }
                     TaskReport::Released { reason } => {

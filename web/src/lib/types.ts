@@ -239,6 +239,8 @@ export interface Task {
   received_outputs: Record<string, unknown>;
   attempts: Attempt[];
   why: Why[];
+  /** The digest of what a task for people asks, which its end names. Only of such a task. */
+  question_digest?: string;
 }
 
 /** The state and the reasoning of the planner for a task, and a digest of the result. */

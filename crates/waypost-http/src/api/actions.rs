@@ -21,8 +21,8 @@ pub(crate) struct ActionBody {
     note: Option<String>,
     /// For approve: the version that the person has seen; `If-Match` may name it instead.
     version: Option<u64>,
-    /// For approve: the digest of the preview that the person has seen. For answer: that of the question, without which `If-Match`
-    /// is needed. For done, fail and skip: that of a task for a person.
+    /// For approve: the digest of the preview that the person has seen. For answer, and for done and skip
+    /// of a task for people: that of what it asks, without which `If-Match` is needed. For fail, it may be named.
     digest: Option<String>,
     /// For approve: tasks that are held, so that they do not start yet.
     #[serde(default)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, Plan, PlanId, Refusal, Task, TaskId};
-use waypost_service::{ServiceError, question_digest, task_row, whole_task, why};
+use waypost_service::{ServiceError, is_for_people, question_digest, task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
@@ -120,10 +120,13 @@ pub(super) fn row(plan: &Plan, task: &Task) -> Value {
 
 /// `GET /plans/{plan}/tasks/{task}`
 pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
+    let config = api.service.config()?;
     let found = api.service.view(&id, |plan, warnings| {
         let found = plan.task(task.as_str()).ok_or_else(|| plan.no_such_task(task.as_str()))?;
         let mut value = whole_task(plan, found);
-        value["question_digest"] = question_digest(plan.id(), found).into();
+        if found.state.question().is_some() || is_for_people(&config, found) {
+            value["question_digest"] = question_digest(plan.id(), found).into();
+        }
         Ok((value, plan.version(), warnings.to_vec()))
     })?;
     let (mut value, version, warnings) = found.map_err(|refusal: Refusal| ServiceError::from(refusal))?;

@@ -134,6 +134,8 @@ fn what_changed_while_a_person_read_is_named() {
     // The worker of the plan reads another configuration meanwhile.
     let publish = |text: &str| {
         let now = desk.now();
+        let mut config = config(text);
+        config.pinned_files.workspace = "/srv/work".into();
         let mut worker = Worker {
             name: "elsewhere:1".to_owned(),
             host: "elsewhere".to_owned(),
@@ -147,7 +149,7 @@ fn what_changed_while_a_person_read_is_named() {
             seen: now,
             until: now,
             draining: false,
-            definitions: Some(Json::of(&Definitions::of(&config(text)))),
+            definitions: Some(Json::of(&Definitions::of(&config))),
             waits_for: Vec::new(),
         };
         desk.service.register_worker(&mut worker, 60).unwrap();
@@ -155,6 +157,8 @@ fn what_changed_while_a_person_read_is_named() {
     publish(&CONFIG.replace("\"build\"", "\"all\""));
     let shown = desk.preview();
     assert_eq!(shown.resolved_by.as_deref(), Some("elsewhere:1"));
+    let folder = |shown: &Preview| shown.about.iter().find(|(name, _)| *name == "folder").cloned().unwrap().1;
+    assert_eq!(folder(&shown), "/srv/work");
     publish(&CONFIG.replace("\"build\"", "\"evil\""));
     let refused = desk.approve(&ada(), &shown.seen()).unwrap_err();
     assert_eq!(refused.code(), "changed_since_seen");
@@ -162,6 +166,8 @@ fn what_changed_while_a_person_read_is_named() {
     assert_eq!(refused.to_string(), said);
     publish(CONFIG);
     let shown = desk.preview();
+    assert_eq!(shown.resolved_by, None);
+    assert_eq!(folder(&shown), "/srv/work (worker elsewhere:1)", "it would start the same elsewhere");
     // Another process knows what was approved last, and the latest versions of the plan.
     desk.approve(&ada(), &shown.seen()).unwrap();
     desk.service.unregister_worker("elsewhere:1", &[]).unwrap();

@@ -98,8 +98,20 @@ impl Desk {
         desk
     }
 
+    /// Reports on the task as it is now.
     pub(crate) fn report(&self, by: &Caller, task: &str, report: TaskReport) -> Result<(), ServiceError> {
-        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None, take_over: false, seen: None };
+        let digest = question_digest(&self.plan, &self.task(task));
+        self.report_seen(by, task, report, Some(&digest))
+    }
+
+    pub(crate) fn report_seen(
+        &self,
+        by: &Caller,
+        task: &str,
+        report: TaskReport,
+        seen: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        let task = TaskRef { plan: &self.plan, task: &id(task), attempt: None, take_over: false, seen };
         self.service.report(by, task, report, Guard::NONE).map(drop)
     }
 
@@ -768,14 +780,51 @@ fn an_executor_that_is_not_defined_here_may_be_a_person_elsewhere() {
 }
 
 #[test]
+fn only_a_yes_or_a_no_ends_a_task_for_people() {
+    for (answer, ended) in [
+        ("yes", Some(Status::Done)),
+        ("Yes, it looks right", Some(Status::Done)),
+        ("yes, nothing is missing", Some(Status::Done)),
+        ("no", Some(Status::Failed)),
+        ("No: the date is wrong", Some(Status::Failed)),
+        ("no, yes", Some(Status::Failed)),
+        ("yes, no", None),
+        ("yes. No!", None),
+        ("yesterday", None),
+        ("not yet", None),
+        ("ok", None),
+        ("nein", None),
+    ] {
+        let desk = Desk::of(&present(), plan_of([with_work("gate", "human", &[])]));
+        desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
+        let answered = desk.answer(&present(), "gate", answer);
+        match ended {
+            Some(status) => assert_eq!(desk.task("gate").state.status, status, "{answer}: {answered:?}"),
+            None => {
+                assert_eq!(code(answered), "answer_unclear", "{answer}");
+                assert_eq!(desk.task("gate").state.status, Status::Pending, "{answer}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_answer_counts_only_for_what_was_read() {
     let desk = Desk::of(&present(), plan_of([with_work("gate", "human", &[]), task("todo", &[])]));
     desk.service.activate(&present(), &desk.plan, Guard::NONE).unwrap();
     let gate = || question_digest(&desk.plan, &desk.task("gate"));
     assert_eq!(code(desk.answer_seen(&present(), "gate", "yes", None)), "seen_missing");
+    let endings = || [done(), TaskReport::Skipped { reason: None }];
+    for ending in endings() {
+        assert_eq!(code(desk.report_seen(&present(), "gate", ending, None)), "seen_missing");
+    }
     let read = gate();
     let words = TaskChanges { description: Some("delete it all?".into()), ..TaskChanges::default() };
     desk.edit(&agent(), vec![EditOp::ReviseTask { task: id("gate"), changes: Box::new(words) }]).unwrap();
+    for ending in endings() {
+        let reported = desk.report_seen(&present(), "gate", ending, Some(&read));
+        assert_eq!(code(reported), "changed_since_seen");
+    }
     let Err(error) = desk.answer_seen(&present(), "gate", "yes", Some(&read)) else { panic!() };
     assert_eq!(error.code(), "changed_since_seen");
     assert!(error.to_string().contains("delete it all?"), "{error}");

@@ -120,7 +120,10 @@ pub(crate) struct Done {
     sure: bool,
     #[command(flatten)]
     reporter: Reporter,
-    /// Sign the end of a task for a person with `ssh-keygen`; no terminal is needed
+    /// Digest of what a task for a person asks, which you have read; `waypost answer --json` lists it
+    #[arg(long, value_name = "DIGEST")]
+    seen: Option<String>,
+    /// Sign the end of a task for a person with `ssh-keygen`; with --seen no terminal is needed
     #[arg(long)]
     sign: bool,
     #[command(flatten)]
@@ -135,8 +138,8 @@ impl Done {
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
         let report = TaskReport::Done { result, output, sure: self.sure };
         let key = self.sign.then_some(&self.key);
-        let ends = TaskEnd { which: &self.which, reporter: &self.reporter, key };
-        finish(context, &ends, report, &self.guard, "is done")
+        let ends = TaskEnd { which: &self.which, reporter: &self.reporter, seen: self.seen, key };
+        finish(context, ends, report, &self.guard, "is done")
     }
 }
 
@@ -144,12 +147,13 @@ impl Done {
 struct TaskEnd<'a> {
     which: &'a TaskArgs,
     reporter: &'a Reporter,
+    seen: Option<String>,
     key: Option<&'a SigningKey>,
 }
 
 fn finish(
     context: &mut Context,
-    &TaskEnd { which, reporter, key }: &TaskEnd<'_>,
+    TaskEnd { which, reporter, seen, key }: TaskEnd<'_>,
     report: TaskReport,
     guard: &Guard,
     said: &str,
@@ -158,7 +162,10 @@ fn finish(
     let (task, skipped_before) =
         found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
     let by = context.caller()?;
-    let seen = read_by_person(context, &found, &task, &by, &report, guard)?;
+    let seen = match seen {
+        Some(seen) => Some(seen),
+        None => read_by_person(context, &found, &task, &by, &report, guard)?,
+    };
     let (of, guard) = (TaskRef { seen: seen.as_deref(), ..reporter.on(&found.id, &task) }, guard.into());
     let reply = match key {
         None => found.service.report(&by, of, report, guard)?,
@@ -234,8 +241,8 @@ pub(crate) struct Fail {
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let error = files::text_argument(&self.error)?;
-        let ends = TaskEnd { which: &self.which, reporter: &self.reporter, key: None };
-        finish(context, &ends, TaskReport::Failed { error }, &self.guard, "failed")
+        let ends = TaskEnd { which: &self.which, reporter: &self.reporter, seen: None, key: None };
+        finish(context, ends, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
 
@@ -252,6 +259,9 @@ pub(crate) struct Skip {
     /// Take the task over first if another session of the same agent holds it
     #[arg(long, conflicts_with = "undo")]
     take_over: bool,
+    /// Digest of what a task for a person asks, which you have read; `waypost answer --json` lists it
+    #[arg(long, value_name = "DIGEST", conflicts_with = "undo")]
+    seen: Option<String>,
     #[command(flatten)]
     guard: Guard,
 }
@@ -261,8 +271,8 @@ impl Skip {
         if !self.undo {
             let report = TaskReport::Skipped { reason: self.reason };
             let reporter = Reporter { attempt: None, take_over: self.take_over };
-            let ends = TaskEnd { which: &self.which, reporter: &reporter, key: None };
-            return finish(context, &ends, report, &self.guard, "is skipped");
+            let ends = TaskEnd { which: &self.which, reporter: &reporter, seen: self.seen, key: None };
+            return finish(context, ends, report, &self.guard, "is skipped");
         }
         let (found, task) = self.which.find(context)?;
         let reply = found.service.unskip(&context.caller()?, &found.id, &task, (&self.guard).into())?;

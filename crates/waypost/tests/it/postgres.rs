@@ -115,7 +115,7 @@ fn starts(path: &Path) -> usize {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn workers_on_two_machines_keep_a_queues_bound_through_a_restart_of_the_server_and_drain() {
+fn workers_on_several_machines_keep_a_queues_bound_through_a_restart_of_the_server_and_drain() {
     let server = PostgresServer::start().unwrap();
     let database = server.database();
     let noted = Workspace::new();
@@ -125,9 +125,13 @@ fn workers_on_two_machines_keep_a_queues_bound_through_a_restart_of_the_server_a
     let config = format!(
         "[queues.default]\nconcurrency = 2\n[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n"
     );
-    let machines = [Machine::new(database.url(), &config), Machine::new(database.url(), &config)];
+    let machines = [(); 3].map(|()| Machine::new(database.url(), &config));
+    // Each does one task at a time, so that two at a time are the work of two machines.
+    let start = |machine: &Machine<'_>| machine.start(&["worker", "--jobs", "1"]);
+    let mut workers: Vec<Running> = machines.iter().map(start).collect();
+    let registered = "SELECT count(*) FROM waypost_workers";
+    until("that all are known", || database.sql(registered) == ["3"]);
     machines[0].submit("p", 20);
-    let mut workers: Vec<Running> = machines.iter().map(|machine| machine.start(&["worker"])).collect();
     until("that some tasks have run", || starts(&times) >= 6);
     server.control(&["-m", "immediate", "restart"]).unwrap();
     until("the end of the plan", || machines[1].shown("p")["phase"] == "completed");
@@ -137,10 +141,8 @@ fn workers_on_two_machines_keep_a_queues_bound_through_a_restart_of_the_server_a
         now += change;
         most = most.max(now);
     }
-    assert_eq!((now, most), (0, 2), "two run at the same time, and never more");
+    assert_eq!((now, most), (0, 2), "two machines work at the same time, and never more");
     assert_eq!(starts(&times), 20, "every task ran once");
-    let done = "SELECT count(DISTINCT actor) FROM waypost_log WHERE events LIKE '%task_started%'";
-    assert_eq!(database.sql(done), ["2"], "both machines worked");
     // Somebody who has neither of the folders reads a log.
     let third = Machine::new(database.url(), &config);
     for task in ["t0", "t7", "t19"] {

@@ -334,7 +334,7 @@ impl Act {
         let front_ends = bench.front_ends;
         let seen = |found: &Value| found.as_str().unwrap().to_owned();
         let digest = match self.cli.contains(&SEEN) {
-            true if self.cli.contains(&"answer") => {
+            true if !self.cli.contains(&"approve") => {
                 seen(&front_ends.cli(Person, &["answer", plan]).accepted()["waiting"][0]["digest"])
             }
             true => seen(&front_ends.cli(Person, &["preview", plan]).accepted()["digest"]),

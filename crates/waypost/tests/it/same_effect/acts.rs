@@ -423,9 +423,9 @@ pub(super) fn work() -> Vec<Act> {
         Act {
             name: "done, on a task for a person",
             given: Given::HumanTask,
-            cli: &["done", PLAN, "t1"],
+            cli: &["done", PLAN, "t1", "--seen", SEEN],
             mcp: Mcp::Tool("task_report", json!({ "task": "t1", "status": "done" })),
-            http: Http::Send("POST", "/tasks/t1/actions/done", json!({})),
+            http: Http::Send("POST", "/tasks/t1/actions/done", json!({ "digest": SEEN })),
             tui: Tui::NotOffered(TUI_IS_FOR_PEOPLE),
             then: "active; t1 done, t2(t1) ready, t3 ready; task_done gate_recorded",
             refused: HUMAN_GATE,
@@ -443,9 +443,9 @@ pub(super) fn work() -> Vec<Act> {
         Act {
             name: "skip a task for a person",
             given: Given::HumanTask,
-            cli: &["skip", PLAN, "t1"],
+            cli: &["skip", PLAN, "t1", "--seen", SEEN],
             mcp: Mcp::Tool("task_report", json!({ "task": "t1", "status": "skipped" })),
-            http: Http::Send("POST", "/tasks/t1/actions/skip", json!({})),
+            http: Http::Send("POST", "/tasks/t1/actions/skip", json!({ "digest": SEEN })),
             tui: Tui::NotOffered("the editor's skip is an edit of the plan"),
             then: "active; t1 skipped, t2(t1) ready, t3 ready; task_skipped gate_recorded",
             refused: HUMAN_GATE,
