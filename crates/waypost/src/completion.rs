@@ -34,6 +34,7 @@ const HELP_WIDTH_MAX: usize = 50;
 enum Kind {
     Plan,
     PlanOrFile,
+    File,
     Task,
     Executor,
     Queue,
@@ -45,6 +46,7 @@ impl Kind {
         match argument {
             "plan" | "plans" => Some(Self::Plan),
             "what" => Some(Self::PlanOrFile),
+            "paths" | "files" | "from_file" | "bundle" => Some(Self::File),
             "task" | "tasks" | "depends_on" | "no_depends_on" | "hold" if has_plan => Some(Self::Task),
             "executor" | "check_executor" => Some(Self::Executor),
             "queue" | "queues" => Some(Self::Queue),
@@ -87,11 +89,13 @@ impl ValueCompleter for Candidates {
         let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
         let files = match self.kind {
             Kind::PlanOrFile => PathCompleter::file().complete(current),
+            Kind::File => return PathCompleter::any().complete(current),
             Kind::Plan | Kind::Task | Kind::Executor | Kind::Queue => Vec::new(),
         };
         let begun = current.to_string_lossy();
         let known = Workspace::of(&words, self.program).and_then(|known| match self.kind {
             Kind::Plan | Kind::PlanOrFile => known.plans(&begun),
+            Kind::File => None,
             Kind::Task => known.tasks(),
             Kind::Executor => Some(names(known.config()?.executors)),
             Kind::Queue => Some(names(known.config()?.queues)),

@@ -63,10 +63,8 @@ impl Demo {
             None => run_plain(context, &folder.path),
         };
         if self.keep {
-            context.out.say(format!(
-                "the folder is {}: look at it with `waypost show demo -C …`",
-                folder.path.display()
-            ));
+            let path = folder.path.display();
+            context.out.say(format!("kept {path}: look at it with `waypost -C {path} show demo`"));
             std::mem::forget(folder);
         }
         ended

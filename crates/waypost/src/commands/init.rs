@@ -99,8 +99,11 @@ impl Init {
         let was_trusted = is_trusted();
         let was_there = folders.own.join(CONFIG_FILE).symlink_metadata().is_ok();
         for step in self.steps(&folders, &hosts, &entry) {
-            let fate = self.apply(context, &step, by == ActorKind::Person)?;
-            report.add(step, fate);
+            match self.apply(context, &step, by == ActorKind::Person) {
+                Ok(fate) => report.add(step, fate),
+                // One file that cannot be written keeps no other from being set up.
+                Err(failure) => report.add(step.refused(failure.message), ChangeResult::Refused),
+            }
         }
         let has_written = report.has_written(&name_of(&folders, CONFIG_FILE));
         if has_written && was_trusted && trust_prompt::is_present(context)? {
@@ -320,14 +323,18 @@ fn with_example(old: &str) -> Result<Merged, Unmergeable> {
     }
 }
 
-/// Whether an instruction file exists, is not a link to AGENTS.md, and does not refer to it instead of having its own section.
+/// Whether an instruction file exists, is not a link to AGENTS.md, and does not import it instead of having its own section.
 fn is_text_of_its_own(path: &Path) -> bool {
     let leads_there = fs::read_link(path).is_ok_and(|to| to.file_name().is_some_and(|name| name == AGENTS));
-    let names_it = || {
-        fs::read_to_string(path)
-            .is_ok_and(|text| text.contains(AGENTS) && !text.contains(instructions::BEGIN))
+    let is_import = |word: &str| {
+        word.strip_prefix('@').is_some_and(|file| file.strip_prefix("./").unwrap_or(file) == AGENTS)
     };
-    path.symlink_metadata().is_ok() && !leads_there && !names_it()
+    let imports_it = || {
+        fs::read_to_string(path).is_ok_and(|text| {
+            text.split_whitespace().any(is_import) && !text.contains(instructions::BEGIN)
+        })
+    };
+    path.symlink_metadata().is_ok() && !leads_there && !imports_it()
 }
 
 /// Whether a shell would find this program.

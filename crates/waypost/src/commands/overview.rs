@@ -58,25 +58,18 @@ impl Status {
     }
 }
 
-/// Prints the open plan that needs attention first, and how many plans wait, have failed or run.
+/// Prints the open plan that needs attention first, why, and how many more there are.
 fn line(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
     let rows = rows(&plans, &config, plans.heads(&query())?.items)?;
     let Some(first) = rows.iter().min_by_key(|row| row.part) else { return Ok(()) };
-    let mut line = format!(
-        "waypost {} {} {}/{}",
-        first.head.id,
-        named(&first.head),
-        first.head.counts.done,
-        first.head.counts.total
-    );
-    for (part, (name, _)) in PARTS.iter().enumerate() {
-        let plans = rows.iter().filter(|row| row.part == part).count();
-        if plans > 0 {
-            line.push_str(&format!(" · {plans} {name}"));
-        }
+    let PlanSummary { id, counts, .. } = &first.head;
+    let (state, _) = PARTS[first.part];
+    let mut line = format!("waypost {id} {} {}/{} · {state}", named(&first.head), counts.done, counts.total);
+    if rows.len() > 1 {
+        line.push_str(&format!(" · {}", count(rows.len() - 1, "more plan")));
     }
     context.out.line(line);
     Ok(())

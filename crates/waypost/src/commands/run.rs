@@ -363,13 +363,17 @@ fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
         Some(first) => {
             let hint = format!("`waypost run {id} --executor {first}` runs its tasks with it; {by_hand}");
             let names = own.join(", ");
-            Failure::failed(message, hint)
-                .with_detail(format!("  the configuration has the executors {names}"))
+            let mut failure = Failure::failed(message, hint)
+                .with_detail(format!("  the configuration has the executors {names}"));
+            failure.facts.insert("executors".to_owned(), own.into());
+            failure
         }
         None => {
             let hint = format!("then `waypost run {id} --executor claude` runs its tasks with it; {by_hand}");
             let mut failure = Failure::failed(message, hint);
             failure.details = NO_EXECUTOR.lines().map(str::to_owned).collect();
+            let example: Vec<&str> = NO_EXECUTOR.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+            failure.facts.insert("configuration".to_owned(), example.join("\n").into());
             failure
         }
     };

@@ -115,10 +115,36 @@ fn hosts_that_do_not_read_agents_md_get_a_file_that_imports_it() {
         let text = read(&own, file);
         assert!(text.starts_with("# Ours\n") && text.contains("<!-- waypost:begin -->"), "{text}");
 
+        // To mention a file is not to import it.
+        fs::write(own.work().join(file), "Style: see AGENTS.md.\n").unwrap();
+        init(&own, &["--client", host, "--yes"]);
+        assert!(read(&own, file).contains("<!-- waypost:begin -->"), "{}", read(&own, file));
+        fs::write(own.work().join(file), "# Ours\n@./AGENTS.md\n").unwrap();
+        init(&own, &["--client", host, "--yes"]);
+        assert_eq!(read(&own, file), "# Ours\n@./AGENTS.md\n");
+
         let other = Workspace::new();
         init(&other, &["--client", "codex"]);
         assert!(!other.work().join(file).exists(), "{file} is only for {host}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_no_other_from_being_set_up() {
+    let workspace = Workspace::new();
+    // No file may get a byte.
+    let script = "trap '' XFSZ; ulimit -f 0; exec waypost init --client claude --json";
+    let output = workspace.command("bash").args(["--norc", "-c", script]).output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stderr).unwrap_or_else(|_| panic!("{output:?}"));
+    let files = said["error"]["files"].as_array().unwrap();
+    let names: Vec<&str> = files.iter().map(|file| file["file"].as_str().unwrap()).collect();
+    assert_eq!(names, [".waypost/.gitignore", ".waypost/config.toml", ".mcp.json", "AGENTS.md", "CLAUDE.md"]);
+    for file in files {
+        assert_eq!(file["action"], "refused", "{file}");
+        assert!(file["why"].as_str().unwrap().contains("large"), "{file}");
+        assert!(!file["paste"].as_str().unwrap().is_empty(), "{file}");
+    }
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
@@ -216,7 +242,10 @@ fn a_turn_that_ends_with_a_claimed_task_goes_on_once() {
 fn a_status_bar_gets_one_line_or_nothing() {
     let line = |workspace: &Workspace| ran(&workspace.waypost(&["status", "--line"]));
     assert_eq!(line(&Workspace::new()), "");
-    assert_eq!(line(&claimed("Tidy up")), "waypost p Tidy up 0/2 · 1 running\n");
+    assert_eq!(line(&claimed("Tidy up")), "waypost p Tidy up 0/2 · running\n");
+    let two = claimed("Tidy up");
+    ran(&two.waypost(&["new", "Later", "--id", "q", "--task", "Write"]));
+    assert_eq!(line(&two), "waypost p Tidy up 0/2 · running · 1 more plan\n");
     let hostile = line(&claimed(HOSTILE));
     assert_eq!(hostile.matches('\n').count(), 1, "{hostile:?}");
     assert!(!hostile.contains(['\u{1b}', '\u{202e}']), "{hostile:?}");

@@ -33,13 +33,18 @@ fn a_plan_without_an_executor_says_how_to_give_it_one_and_then_runs() {
         .take_while(|line| line.starts_with('[') || line.contains(" = "))
         .collect();
     assert_eq!(lines.len(), 3, "{err}");
+    let failure = || {
+        let output = workspace.waypost(&["run", "move", "--json"]);
+        let said: serde_json::Value = serde_json::from_str(text(&output).1.lines().last().unwrap()).unwrap();
+        assert_eq!(said["error"]["code"], "no_executor", "{said}");
+        said["error"].clone()
+    };
+    assert_eq!(failure()["configuration"], lines.join("\n"));
     configure(&workspace, &lines.join("\n"));
     let (out, _) = ok(&workspace.waypost(&["run", "move", "--dry-run", "--executor", "claude"]));
     assert!(out.contains("claude"), "{out}");
-    let output = workspace.waypost(&["run", "move", "--json"]);
-    let failure: serde_json::Value = serde_json::from_str(text(&output).1.lines().last().unwrap()).unwrap();
-    assert_eq!(failure["error"]["code"], "no_executor", "{failure}");
-    assert!(failure["error"]["hint"].as_str().unwrap().contains("--executor claude"), "{failure}");
+    assert!(failure()["hint"].as_str().unwrap().contains("--executor claude"));
+    assert_eq!(failure()["executors"], serde_json::json!(["claude"]));
 }
 
 #[test]
@@ -190,6 +195,9 @@ fn a_shell_completes_plans_tasks_executors_and_queues() {
         assert_eq!(found, expected, "{line}");
     };
     check("waypost show to", &["tokens", "toolbox"]);
+    fs::write(workspace.work().join("plan.json"), "{}").unwrap();
+    check("waypost import pl", &["plan.json"]);
+    check("waypost update tokens --from-file pl", &["plan.json"]);
     check("waypost show tok", &["tokens"]);
     check("waypost done tokens ''", &["t1", "t2"]);
     check("waypost done tokens t2", &["t2"]);

@@ -74,6 +74,15 @@ impl FileChange {
         Self { name: file.to_owned(), path: PathBuf::from(file), what: What::ForUser(text) }
     }
 
+    /// The same after its write has failed: somebody else has to write the text.
+    pub(super) fn refused(self, why: String) -> Self {
+        let paste = match self.what {
+            What::New(text) | What::Change { new: text, .. } => text,
+            What::Same | What::Kept(_) | What::Refused(_) | What::ForUser(_) => String::new(),
+        };
+        Self { what: What::Refused(Unmergeable { why, paste }), ..self }
+    }
+
     /// Writes the file atomically.
     pub(super) fn write(&self) -> Outcome {
         match &self.what {
