@@ -94,6 +94,11 @@ impl Account {
         // People keep their configuration elsewhere and link to it, so the target's folders are examined.
         let target = match fs::canonicalize(file) {
             Ok(target) => target,
+            // What a link does not find may be a list of revoked keys.
+            Err(error) if is_absent(&error) && fs::symlink_metadata(file).is_ok() => {
+                let what = "is a link that leads nowhere".to_owned();
+                return Err(AccountFileError::Malformed { file: file.to_owned(), what });
+            }
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(failed(error)),
         };

@@ -6,14 +6,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use waypost_account::{Account, AccountFileError, ForeignOwner};
-use waypost_config::{BadConfig, Config, ExecutionEnv, Layer, NotTrusted, Origin, UnknownTarget};
+use waypost_config::{
+    BadConfig, Config, ExecutionEnv, Layer, NotTrusted, Origin, UnknownTarget, path_inside,
+};
 use waypost_core::ActorKind;
 use waypost_store::worker_name;
 
 use crate::actor::account;
 use crate::error::{Exit, Failure, Outcome};
 use crate::store_location::{self, FOLDER, Roots, StoreLocation};
-use crate::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig, path_inside};
+use crate::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
 
 /// The folders of a workspace.
 pub struct Folders {

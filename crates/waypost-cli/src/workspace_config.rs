@@ -2,15 +2,14 @@
 //! exactly that on this account. Asks nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::OFlags;
 use waypost_account::{AccountFileError, TrustRecord, TrustRecords, trust_digest};
-use waypost_config::{Config, Layer, NotTrusted, Origin};
+use waypost_config::{Config, Layer, NotTrusted, Origin, path_inside};
 use waypost_core::{Actor, ActorKind};
 use waypost_planner::Prompts;
 
@@ -203,24 +202,6 @@ impl WorkspaceConfig {
 /// Converts the error of an account file to a command's failure.
 pub fn account_file(error: &AccountFileError) -> Failure {
     Failure { code: error.code().to_owned(), ..Failure::failed(error.to_string(), error.hint()) }
-}
-
-/// Returns the path of a file of the workspace that is no link: previews show its content to agents, which may make links to
-/// files that they cannot read.
-pub(crate) fn path_inside(workspace: &Path, file: &str) -> io::Result<PathBuf> {
-    let workspace = workspace.canonicalize()?;
-    let path = workspace.join(file).canonicalize()?;
-    if !path.starts_with(&workspace) {
-        return Err(io::Error::other("it leads out of the workspace"));
-    }
-    let named: PathBuf = workspace.join(file).components().collect();
-    if path != named {
-        return Err(io::Error::other("it is a symbolic link, or has one on its path"));
-    }
-    match fs::metadata(&path)?.nlink() {
-        1 => Ok(path),
-        names => Err(io::Error::other(format!("it has {names} names (hard links)"))),
-    }
 }
 
 /// Reads a plain file of bounded size. A stranger's file can name a pipe or a device.

@@ -15,6 +15,9 @@ use crate::settings::{Config, Executor};
 
 /// The key of an executor that chooses among several workers by the inputs of a task.
 const DISPATCH: &str = "dispatch";
+/// The keys with the content of files.
+const PROMPT: &str = "prompt";
+const PIN: &str = "pin";
 
 /// Whether a name stands for an executor or for a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,9 +53,16 @@ impl Definition<'_> {
     /// Returns the hash by which an approval binds it.
     pub fn hash(&self) -> Hash {
         if let Some(revision) = self.revision {
-            let kind = self.value.as_object().and_then(|kinds| kinds.keys().next()).map(String::as_str);
-            let mut hasher = CanonicalHasher::new("revision", 1);
-            hasher.text(&self.name).text(kind.or(self.value.as_str()).unwrap_or_default()).text(revision);
+            let kind = self.value.as_object().and_then(|kinds| kinds.iter().next());
+            let name = kind.map(|(name, _)| name.as_str()).or(self.value.as_str()).unwrap_or_default();
+            // Agents may write these files, so that no word of the operator stands for their content.
+            let files = [PROMPT, PIN].map(|key| kind.and_then(|(_, keys)| keys.get(key)));
+            let version = if files == [None, None] { 1 } else { 2 };
+            let mut hasher = CanonicalHasher::new("revision", version);
+            hasher.text(&self.name).text(name).text(revision);
+            for file in files.into_iter().flatten() {
+                hash_value(&mut hasher, file);
+            }
             return hasher.finish();
         }
         let mut hasher = CanonicalHasher::new("definition", 1);
@@ -167,7 +177,7 @@ fn value_of(worker: &Worker, pinned: Option<BTreeMap<String, String>>) -> Value 
     // The kind is the only key, and all others are below it.
     let keys = value.as_object_mut().and_then(|kinds| kinds.values_mut().next()?.as_object_mut());
     if let (Some(pinned), Some(keys)) = (pinned, keys) {
-        keys.insert("pin".to_owned(), json!(pinned));
+        keys.insert(PIN.to_owned(), json!(pinned));
     }
     value
 }

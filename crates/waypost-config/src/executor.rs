@@ -85,6 +85,19 @@ impl Worker {
         }
     }
 
+    /// The file that says in which cluster it runs, and as whom.
+    pub(crate) fn kubeconfig(&self) -> Option<&str> {
+        match self {
+            Self::Kubernetes(kubernetes) => kubernetes.kubeconfig.as_deref(),
+            Self::Process(_)
+            | Self::Agent(_)
+            | Self::Http(_)
+            | Self::Container(_)
+            | Self::Slurm(_)
+            | Self::Program(_) => None,
+        }
+    }
+
     /// The time limit of an attempt, if the configuration sets one.
     pub fn timeout_seconds(&self) -> Option<u32> {
         match self {

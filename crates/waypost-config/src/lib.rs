@@ -25,7 +25,7 @@ mod template;
 
 pub use address::{ip_address, is_address, is_this_machine};
 pub use definition::{Definition, DefinitionRole, Definitions};
-pub use execution_env::ExecutionEnv;
+pub use execution_env::{ExecutionEnv, path_inside};
 pub use executor::*;
 pub use input_schema::{Shape, VIOLATIONS_MAX};
 pub use layer::{Layer, Origin, ReadFile};

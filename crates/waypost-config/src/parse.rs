@@ -106,13 +106,17 @@ impl Table<'_> {
                 Some(Executor::Worker(worker)) => Some(worker),
                 Some(Executor::Dispatch(_) | Executor::Noop | Executor::Human) | None => None,
             };
-            table.pin(pinned, worker.map_or("", Worker::directory));
             let revision = table.revision();
             let end_when_lost = table.flag("end_when_lost").unwrap_or(false);
-            let targets = match &executor {
-                Some(Executor::Dispatch(_)) => table.targets(),
-                Some(Executor::Worker(_) | Executor::Noop | Executor::Human) | None => BTreeMap::new(),
+            let (workers, targets) = match &executor {
+                Some(Executor::Dispatch(workers)) => (Some(workers), table.targets()),
+                Some(Executor::Worker(_) | Executor::Noop | Executor::Human) | None => {
+                    (None, BTreeMap::new())
+                }
             };
+            let workers = workers.into_iter().chain(targets.values()).flat_map(BTreeMap::values);
+            let clusters = workers.filter_map(Worker::kubeconfig);
+            table.pin(pinned, worker.map_or("", Worker::directory), clusters);
             Some((executor?, revision, end_when_lost, targets))
         });
         for (name, (executor, revision, end_when_lost, targets)) in executors {
@@ -129,7 +133,7 @@ impl Table<'_> {
         }
         config.checks.extend(self.tables("checks", |_, table| {
             let process = table.process();
-            table.pin(pinned, process.as_ref().map_or("", |process| &process.directory));
+            table.pin(pinned, process.as_ref().map_or("", |process| &process.directory), []);
             Some(Worker::Process(Arc::new(process?)))
         }));
         config.shapes.extend(self.tables("shapes", |_, table| table.shape()));

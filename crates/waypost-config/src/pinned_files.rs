@@ -67,14 +67,23 @@ impl PinnedFiles {
         let directory = self.directories.get(table).map_or("", String::as_str);
         let mut files = BTreeMap::new();
         let mut bytes = 0;
+        let root_pattern = glob::Pattern::escape(&root.to_string_lossy());
         for pattern in patterns {
+            // What lies outside of the workspace is not for agents to write.
+            let inside = match pattern.starts_with('/') {
+                true => pattern.strip_prefix(&root_pattern).and_then(|inside| inside.strip_prefix('/')),
+                false => Some(pattern.as_str()),
+            };
+            let Some(pattern) = inside else { continue };
             // No pattern matches such a name, and a program may still read the file.
             if let Some(problem) = unmatched_name(&root.join(directory), pattern) {
-                files.insert(pattern.clone(), problem);
+                files.insert(pattern.to_owned(), problem);
                 continue;
             }
             match matches(root, directory, pattern) {
-                Ok(found) if found.is_empty() => _ = files.insert(pattern.clone(), "no such file".to_owned()),
+                Ok(found) if found.is_empty() => {
+                    _ = files.insert(pattern.to_owned(), "no such file".to_owned())
+                }
                 Ok(found) => {
                     for (name, path) in found {
                         let hash =
@@ -82,11 +91,11 @@ impl PinnedFiles {
                         files.insert(name, hash);
                         if files.len() > PINNED_FILES_MAX {
                             let many = format!("more than {PINNED_FILES_MAX} files");
-                            return Some(BTreeMap::from([(pattern.clone(), many)]));
+                            return Some(BTreeMap::from([(pattern.to_owned(), many)]));
                         }
                     }
                 }
-                Err(error) => _ = files.insert(pattern.clone(), error.to_string()),
+                Err(error) => _ = files.insert(pattern.to_owned(), error.to_string()),
             }
         }
         Some(files)

@@ -39,6 +39,8 @@ const ENVIRONMENT: [&str; 17] = [
     "CONTAINERS_STORAGE_CONF",
     "REGISTRY_AUTH_FILE",
 ];
+/// The label with the name of the run that made a container.
+const RUN_LABEL: &str = "waypost.run";
 /// The engines to look for, in this order.
 const ENGINES: [&str; 2] = ["docker", "podman"];
 /// The exit code of an engine that failed itself.
@@ -73,7 +75,8 @@ pub(super) fn run(
         Ok(spoken) => spoken.status.signal().is_some(),
         Err(_) => true,
     };
-    if !alone || end(&note.engine, &name) {
+    let filters = [format!("name=^{name}$"), of_run(&attempt.around.worker)];
+    if !alone || end(&note.engine, &filters) {
         note.take_away();
     }
     let spoken = spoken?;
@@ -117,6 +120,7 @@ fn command(
         flag("--label", format!("{label}={value}"));
     }
     flag("--label", format!("waypost.attempt={}", key.attempt));
+    flag("--label", format!("{RUN_LABEL}={}", attempt.around.worker));
     flag("--security-opt", "no-new-privileges".to_owned());
     flag("--network", container.network.clone());
     for mount in &container.mounts {
@@ -175,16 +179,27 @@ fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Kills and removes a container. Returns whether none is left.
-fn end(engine: &str, name: &str) -> bool {
-    let quiet =
-        |words: &[&str]| Command::new(engine).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    // podman's `rm --force` first asks the container to stop and waits for ten seconds.
-    let _may_be_gone = quiet(&["kill", name]);
-    let _may_be_gone = quiet(&["rm", "--force", name]);
-    let filter = format!("name=^{name}$");
-    quiet(&["ps", "--all", "--quiet", "--filter", &filter])
-        .is_ok_and(|left| left.status.success() && left.stdout.trim_ascii().is_empty())
+/// Kills and removes the containers of a run that a filter of the engine finds. Returns whether none is left.
+fn end(engine: &str, filters: &[String]) -> bool {
+    let quiet = |words: &[&str]| {
+        let ended = Command::new(engine).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
+        ended
+            .ok()
+            .filter(|ended| ended.status.success())
+            .and_then(|ended| String::from_utf8(ended.stdout).ok())
+    };
+    let mut listing = vec!["ps", "--all", "--quiet"];
+    listing.extend(filters.iter().flat_map(|filter| ["--filter", filter]));
+    for id in quiet(&listing).unwrap_or_default().split_whitespace() {
+        // podman's `rm --force` first asks the container to stop and waits for ten seconds.
+        let _may_be_gone = quiet(&["kill", id]);
+        let _may_be_gone = quiet(&["rm", "--force", id]);
+    }
+    quiet(&listing).is_some_and(|left| left.trim().is_empty())
+}
+
+fn of_run(worker: &str) -> String {
+    format!("label={RUN_LABEL}={worker}")
 }
 
 /// A note that a container may exist, kept for as long as it may.
@@ -236,16 +251,15 @@ pub fn engines(config: &Config, around: &ExecutionEnv) -> Vec<String> {
 }
 
 /// Ends the containers that a dead run left behind. Returns whether none is left. Agents may be able to write notes, so
-/// a note is used only if the configuration has the engine that it names.
+/// a note is used only if the configuration has the engine that it names, and only for containers with the label of the run.
 pub fn end_left_behind(runs: &Path, worker: &str, engines: &[String]) -> bool {
     let folder = notes(runs, worker);
     let Ok(entries) = fs::read_dir(&folder) else { return true };
     let mut none_left = true;
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let engine = fs::read_to_string(&path).unwrap_or_default();
         // An empty note was not written completely, so its container was never started.
-        if engine.is_empty() || engines.contains(&engine) && end(&engine, name) {
+        if engine.is_empty() || engines.contains(&engine) && end(&engine, &[of_run(worker)]) {
             Note { path: path.clone(), engine }.take_away();
         } else {
             none_left = false;

@@ -187,10 +187,10 @@ impl Work {
     fn submitted(&self, attempt: &Attempt<'_>) -> Result<Job, String> {
         let folder = Folder::of(&self.group.shared, &self.name);
         self.write_note(&folder)?;
-        folder.prepare(self.told.trim_end(), &self.environment)?;
+        let sums = folder.prepare(self.told.trim_end(), &self.environment)?;
         let (news, receiver) = watch::channel(News::default());
         let comment = idempotency_key(&attempt.job.key);
-        let request = Request { folder: folder.clone(), group: self.group.clone(), comment, news };
+        let request = Request { folder: folder.clone(), sums, group: self.group.clone(), comment, news };
         let gone = |_| "nobody talks to Slurm any more".to_owned();
         self.orders.send(Order::Submit(Box::new(request))).map_err(gone)?;
         Ok(Job { folder, news: receiver, is_adopted: false, taken: 0 })

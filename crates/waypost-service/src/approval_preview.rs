@@ -267,13 +267,15 @@ fn describe_value(found: Result<&Value, ProblemKind>, work: &Work) -> String {
                 partition.unwrap_or_default()
             )
         }
+        "program" => format!("{} (speaks to a remote service)", describe_process(&value["process"])),
         "http" => format!("{} {}", text("method"), text("url")),
         "agent" => {
             let worktree = if value["worktree"] == true { " (in a git worktree of its own)" } else { "" };
             let prompt = if value["prompt_to"] == "stdin" { " < PROMPT" } else { "" };
             format!("{}{prompt}{worktree}", describe_process(&value["process"]))
         }
-        _ => describe_process(value),
+        "process" => describe_process(value),
+        other => format!("{other} {value}"),
     };
     program + &pinned.unwrap_or_default()
 }

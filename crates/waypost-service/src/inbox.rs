@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
-use waypost_core::{Phase, Plan, PlanId, Status, Task, TaskId, Timestamp};
+use waypost_core::{Json, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp};
 use waypost_store::{PlanSummary, Query, Sort};
 use waypost_text::excerpt;
 
@@ -63,6 +63,9 @@ pub struct InboxItem {
     pub tasks_total: usize,
     /// The question, or the title of the task or the plan.
     pub text: String,
+    /// Whether a question or a task says more than this text, so that nobody should decide by the text alone.
+    #[serde(skip_serializing_if = "is_false")]
+    pub is_cut: bool,
     /// The possible answers; empty for any text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
@@ -86,6 +89,11 @@ pub struct InboxItem {
     /// The number of tasks that machines would run, of groups of them, and what stands out; only of an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// What an approval is about, in numbers.
@@ -216,6 +224,7 @@ impl Inbox {
             tasks: Vec::new(),
             tasks_total: 0,
             text: excerpt(text, TEXT_COLUMNS_MAX).into_owned(),
+            is_cut: false,
             choices: Vec::new(),
             by: None,
             since: None,
@@ -241,27 +250,33 @@ impl Inbox {
         }
         for task in plan.asking().filter(|_| is_under_way) {
             let Some(question) = task.state.question() else { continue };
+            let asked = item(InboxKind::Question, &question.text);
             self.items.push(InboxItem {
                 tasks: vec![task.spec.id.clone()],
                 tasks_total: 1,
+                is_cut: asked.text != question.text.trim(),
                 choices: question.choices.clone(),
                 by: Some(question.by.clone()),
                 since: Some(question.asked_at),
                 digest: Some(question_digest(plan.id(), task)),
                 holds_up: behind(plan, &[task]).len(),
                 attempt: Some(question.attempt),
-                ..item(InboxKind::Question, &question.text)
+                ..asked
             });
         }
         if state.phase == Phase::Active {
             for task in plan.claimable().filter(|task| statuses.is_for_people(task)) {
+                let Task { spec, state: task_state, .. } = task;
+                let asked = item(InboxKind::Task, &title_of(task));
+                let inputs = spec.work.as_deref().is_some_and(|work| work.inputs != Json::empty_object());
                 self.items.push(InboxItem {
-                    tasks: vec![task.spec.id.clone()],
+                    tasks: vec![spec.id.clone()],
                     tasks_total: 1,
-                    since: task.state.updated_at.or(state.updated_at),
+                    is_cut: asked.text != spec.description.trim() || !spec.notes.is_empty() || inputs,
+                    since: task_state.updated_at.or(state.updated_at),
                     digest: Some(question_digest(plan.id(), task)),
                     holds_up: behind(plan, &[task]).len(),
-                    ..item(InboxKind::Task, &title_of(task))
+                    ..asked
                 });
             }
         }

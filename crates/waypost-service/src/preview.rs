@@ -10,10 +10,10 @@ use waypost_core::canonical::CanonicalHasher;
 use waypost_core::{
     ApprovedWork, Dependency, Json, Plan, PlanId, ProblemKind, Retry, Task, TaskId, TaskSpec, Work,
 };
-use waypost_text::hex;
+use waypost_text::{has_hidden, hex};
 
 use crate::approval_preview::{ApprovalPreview, INPUTS, approval_preview, settings};
-use crate::risk::{Risk, has_hidden, risks};
+use crate::risk::{Risk, risks};
 
 /// Bytes of definitions that an approval keeps for the difference to a later state.
 const KEPT_DEFINITIONS_BYTES_MAX: usize = 256 * 1024;
@@ -29,6 +29,10 @@ const SEEN_DIGEST_DIGITS_MIN: usize = 32;
 const SHOWN_PREVIEWS_MAX: usize = 16;
 /// How the names of what stands in other plans before the work begin.
 pub(crate) const WAITS: &str = "waits for ";
+/// Values of a part of the tasks of a group that are named.
+const PATTERN_VALUES_MAX: usize = 5;
+/// Columns of each.
+const PATTERN_WIDTH_MAX: usize = 80;
 /// Hex digits of a digest in its short form, which is only shown.
 const SHORT_DIGEST_DIGITS: usize = 12;
 
@@ -151,7 +155,9 @@ pub struct PreviewGroup {
     pub risks: Vec<Risk>,
     /// How the program runs: what its executor and its check stand for, attempts, time limit.
     pub settings: Vec<(&'static str, String)>,
-    /// The tasks, those with rare inputs first, otherwise in the plan's order.
+    /// What the tasks have in each part of what their author says, by its name: values and how often they occur.
+    pub pattern: Vec<(String, String)>,
+    /// The tasks, those that differ from most first, otherwise in the plan's order.
     pub tasks: Vec<PreviewTask>,
 }
 
@@ -218,6 +224,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
                 false => GroupRole::Machine,
             },
             settings: settings(definitions, spec, &found),
+            pattern: Vec::new(),
             tasks: Vec::new(),
         });
         group.tasks.push(PreviewTask { id: spec.id.to_string(), particulars });
@@ -228,7 +235,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
             group.risks.push(Risk::UsedOnce);
             group.risks.sort_unstable();
         }
-        rare_inputs_first(&mut group.tasks);
+        group.pattern = rare_first(&mut group.tasks);
     }
     groups.extend(group_of_parents(definitions, plan, &parents));
     // What is rare or risky is read first, and in it what is short.
@@ -273,6 +280,7 @@ fn group_of_parents(
         role: GroupRole::Parent,
         risks: Vec::new(),
         settings: Vec::new(),
+        pattern: Vec::new(),
         tasks: Vec::new(),
     };
     for (task @ Task { spec, .. }, _) in plan.tasks() {
@@ -326,16 +334,78 @@ fn with_state(task: &Task, mut particulars: Vec<(&'static str, String)>) -> Vec<
     particulars
 }
 
-/// Moves tasks whose inputs few others have before the rest.
-fn rare_inputs_first(tasks: &mut [PreviewTask]) {
-    fn inputs(task: &PreviewTask) -> &str {
-        task.particulars.iter().find(|(name, _)| *name == INPUTS).map_or("", |(_, text)| text)
+/// How often one part of the tasks occurs, an author's text or one key of the inputs, and each of its values.
+#[derive(Default)]
+struct PartUses {
+    holders: usize,
+    values: HashMap<String, usize>,
+}
+
+/// Puts the tasks first that differ in a part in which most others agree, and returns what the parts have, a line each.
+fn rare_first(tasks: &mut [PreviewTask]) -> Vec<(String, String)> {
+    let total = tasks.len();
+    if total < 2 {
+        return Vec::new();
     }
-    let mut uses: HashMap<String, usize> = HashMap::new();
-    for task in &*tasks {
-        *uses.entry(inputs(task).to_owned()).or_default() += 1;
+    let mut uses: BTreeMap<String, PartUses> = BTreeMap::new();
+    for (name, value) in tasks.iter().flat_map(parts) {
+        let part = uses.entry(name).or_default();
+        part.holders += 1;
+        *part.values.entry(value).or_default() += 1;
     }
-    tasks.sort_by_cached_key(|task| uses.get(inputs(task)).copied());
+    tasks.sort_by_cached_key(|task| {
+        let parts: HashMap<String, String> = parts(task).collect();
+        let rarity = |(name, PartUses { holders, values }): (&String, &PartUses)| match parts.get(name) {
+            None => total - holders,
+            // Where every task has a value of its own, none stands out by it.
+            Some(_) if values.len() * 2 > *holders => *holders,
+            Some(value) => values.get(value).copied().unwrap_or_default(),
+        };
+        uses.iter().map(rarity).filter(|uses| *uses > 0).min()
+    });
+    uses.iter().map(|(name, uses)| (name.clone(), pattern(uses, total))).collect()
+}
+
+/// Returns everything that an author says about a task, each value of the inputs by its place.
+fn parts(task: &PreviewTask) -> impl Iterator<Item = (String, String)> {
+    fn add(place: String, value: &Value, found: &mut Vec<(String, String)>) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                map.iter().for_each(|(key, value)| add(format!("{place}.{key}"), value, found));
+            }
+            Value::String(text) => found.push((place, text.clone())),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                found.push((place, value.to_string()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (name, text) in &task.particulars {
+        match serde_json::from_str(text) {
+            Ok(value) if name.ends_with(INPUTS) => add((*name).to_owned(), &value, &mut found),
+            Ok(_) | Err(_) => found.push(((*name).to_owned(), text.clone())),
+        }
+    }
+    found.into_iter()
+}
+
+/// Describes the values of a part, the rarest first.
+fn pattern(PartUses { holders, values }: &PartUses, total: usize) -> String {
+    let mut values: Vec<(&usize, &str)> = values.iter().map(|(value, uses)| (uses, value.as_str())).collect();
+    values.sort_unstable();
+    let shown = |(uses, value): &(&usize, &str)| {
+        let value = waypost_text::truncate(&waypost_text::one_line(value), PATTERN_WIDTH_MAX).into_owned();
+        if **uses == total { format!("{value} (all)") } else { format!("{value} ({uses})") }
+    };
+    let text = match values.len() {
+        many if many > 1 && many * 2 > *holders => format!("{many} different values"),
+        many if many > PATTERN_VALUES_MAX => {
+            let first: Vec<String> = values.iter().take(PATTERN_VALUES_MAX).map(shown).collect();
+            format!("{}, and {} other values", first.join(", "), many - PATTERN_VALUES_MAX)
+        }
+        _ => values.iter().map(shown).collect::<Vec<_>>().join(", "),
+    };
+    if *holders < total { format!("{text}; {} without", total - holders) } else { text }
 }
 
 fn group_key(spec: &TaskSpec, program: String, found: &[Definition<'_>], risks: Vec<Risk>) -> GroupKey {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use waypost_config::Definitions;
 use waypost_core::TaskSpec;
-use waypost_text::is_unsafe_char;
+use waypost_text::has_hidden;
 
 /// Attempts of one task above which the approver is warned.
 const ATTEMPTS_USUAL_MAX: u32 = 10;
@@ -159,11 +159,6 @@ pub(crate) fn risks(
     risks.sort_unstable();
     risks.dedup();
     risks
-}
-
-/// Whether a text has characters that are not visible, or that change the direction of text.
-pub(crate) fn has_hidden(text: &str) -> bool {
-    text.chars().any(|character| is_unsafe_char(character) && !matches!(character, '\n' | '\t'))
 }
 
 /// Whether one of the words occurs in a text as a whole word.

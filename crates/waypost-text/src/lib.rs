@@ -18,7 +18,8 @@ pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, from_hex, hex};
 pub use quote::{fence, quote, quote_unless_word};
 pub use sanitize::{
-    REPLACEMENT, escape_json, is_unsafe_char, one_line, reveal, reveal_lines, sanitize, sanitize_line,
+    REPLACEMENT, escape_json, has_hidden, is_unsafe_char, one_line, reveal, reveal_lines, sanitize,
+    sanitize_line,
 };
 pub use sgr::{Hue, SgrReader, StyledText, TextStyle, terminal_text};
 pub use status::{Role, StatusSign, typescript};

@@ -75,15 +75,31 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
 /// is dropped, and nothing can hide. Joiners are shown too: they have no width.
 pub fn reveal(text: &str) -> Cow<'_, str> {
     reveal_where(text, |before, character, _| {
-        before == Before::Unsafe || is_joiner(character) || is_line_end(character) || character == '\t'
+        before == Before::Unsafe
+            || is_joiner(character)
+            || is_hiding(character)
+            || is_line_end(character)
+            || character == '\t'
     })
+}
+
+/// Whether a character can carry what nobody sees: one selector after each visible character spells a message. Those of emoji
+/// are two, and say little.
+fn is_hiding(character: char) -> bool {
+    is_variation_selector(character) && !matches!(character, '\u{fe0e}' | '\u{fe0f}')
+        || character == '\u{2800}'
+}
+
+/// Whether a text has characters that [`reveal`] shows, besides the ends of lines, tabs and joiners that have their place.
+pub fn has_hidden(text: &str) -> bool {
+    matches!(reveal_lines(text), Cow::Owned(_))
 }
 
 /// Shows multi-line text with each unsafe character as `\u{…}`. Line feeds, tabs and joiners that have their place stay.
 pub fn reveal_lines(text: &str) -> Cow<'_, str> {
     reveal_where(text, |before, character, next| {
         let is_odd_end = is_line_end(character) && character != '\n' && next != Some('\n');
-        before == Before::Unsafe || is_odd_end
+        before == Before::Unsafe || is_hiding(character) || is_odd_end
     })
 }
 

@@ -96,6 +96,13 @@ fn links_are_judged_by_where_they_lead_and_pipes_are_not_waited_for() {
     set_mode(&loose, 0o777);
     let said = format!("insecure_file {} is not used: others can write {}", link.display(), loose.display());
     check(&scratch.account, &link, Err(&said));
+    let lost = scratch.home().join("lost");
+    symlink(scratch.home().join("gone"), &lost).unwrap();
+    check(
+        &scratch.account,
+        &lost,
+        Err(&format!("account_file {}: is a link that leads nowhere", lost.display())),
+    );
     let pipe = scratch.home().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     check(&scratch.account, &pipe, Err(&format!("account_file {}: is not a plain file", pipe.display())));

@@ -25,12 +25,21 @@ const KINDS: [(&str, Read); 6] = [
 ];
 
 impl Table<'_> {
-    /// Reads the patterns of the files that an approval binds too. A later file that defines the executor anew replaces
-    /// them.
-    pub(super) fn pin(&mut self, pinned: &mut PinnedFiles, directory: &str) {
+    /// Reads the patterns of the files that an approval binds too, besides those that say where the work goes. A later file
+    /// that defines the executor anew replaces them.
+    pub(super) fn pin<'w>(
+        &mut self,
+        pinned: &mut PinnedFiles,
+        directory: &str,
+        places: impl IntoIterator<Item = &'w str>,
+    ) {
         let patterns = self.strings_at("pin");
         pinned.patterns.remove(&self.path);
         pinned.directories.insert(self.path.clone(), directory.to_owned());
+        let places: Vec<String> = places.into_iter().map(Pattern::escape).collect();
+        if !places.is_empty() {
+            pinned.patterns.insert(self.path.clone(), places);
+        }
         let Some((at, patterns)) = patterns else { return };
         for pattern in
             patterns.iter().filter(|pattern| !stays_inside(pattern) || Pattern::new(pattern).is_err())
@@ -38,7 +47,7 @@ impl Table<'_> {
             let what = format!("`{}.pin`: {pattern:?} is no pattern of files below the workspace", self.path);
             self.wrong(at, what, "for example pin = [\"Makefile\", \"scripts/*.sh\"]");
         }
-        pinned.patterns.insert(self.path.clone(), patterns);
+        pinned.patterns.entry(self.path.clone()).or_default().extend(patterns);
     }
 
     pub(super) fn executor(&mut self) -> Option<Executor> {

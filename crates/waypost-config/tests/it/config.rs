@@ -295,7 +295,7 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:7: `executors.h.headers.X-B.value` is not a key of the configuration (it can be variable, file)",
             ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
             ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers.Authorization = { variable = \"NAME\" }`)",
-            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, idempotent, timeout_seconds, pin, revision, end_when_lost)",
+            ".waypost/config.toml:9: `executors.h.callback` is not a key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, idempotent, timeout_seconds, revision, end_when_lost, pin)",
             ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
         ],
     );
@@ -774,6 +774,26 @@ fn an_approval_binds_the_revision_in_place_of_the_definition() {
     let mut expected = CanonicalHasher::new("revision", 1);
     expected.text("a").text("process").text("3");
     assert_eq!(revised("/opt/x", "3"), expected.finish());
+    // No revision stands for what agents can write: pinned files and prompts.
+    let root = std::env::temp_dir().join(format!("waypost-revision-{}", std::process::id()));
+    std::fs::create_dir_all(&root).unwrap();
+    let text = "[executors.a]\nkind = \"process\"\ncommand = [\"x\"]\npin = [\"run.sh\"]\nrevision = \"3\"\n";
+    let mut config = Config::load(&[layer(Origin::User, text)], []).unwrap();
+    config.pinned_files.workspace.clone_from(&root);
+    let with = |content: &str| {
+        std::fs::write(root.join("run.sh"), content).unwrap();
+        hash(&Definitions::of(&config), "a")
+    };
+    assert_eq!(with("make"), with("make"));
+    assert_ne!(with("make"), with("evil"));
+    std::fs::remove_dir_all(&root).unwrap();
+    let agent = |prompt: &str| {
+        let text = format!(
+            "[executors.a]\nkind = \"agent\"\ncommand = [\"x\"]\nprompt = {prompt:?}\nrevision = \"3\"\n"
+        );
+        hash(&Definitions::of(&Config::load(&[layer(Origin::User, &text)], []).unwrap()), "a")
+    };
+    assert_ne!(agent("be careful"), agent("be quick"));
 }
 
 #[test]

@@ -116,3 +116,33 @@ fn pins_are_relative_to_where_the_program_runs() {
     assert_eq!(of_copy(), config.pinned_files.of("executors.run"));
     std::fs::remove_dir_all(&root).unwrap();
 }
+
+#[test]
+fn the_file_that_says_where_a_job_goes_is_pinned_if_agents_can_write_it() {
+    let root = std::env::temp_dir().join(format!("waypost-kubeconfig-pins-{}", std::process::id()));
+    std::fs::create_dir_all(root.join(".kube")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+    let pins = |kubeconfig: &str| {
+        let text = format!(
+            "[executors.d]\nkind = \"dispatch\"\n[executors.d.workers.k]\ntarget = \"kubernetes\"\nimage = \"i\"\nkubeconfig = {kubeconfig:?}\n"
+        );
+        let mut config = load(&text).unwrap();
+        config.pinned_files.workspace.clone_from(&root);
+        Definitions::of(&config).executors["d/k"]["kubernetes"]["pin"].clone()
+    };
+    write(".kube/config", "server: https://prod.example.org");
+    let inside = root.join(".kube/config");
+    for kubeconfig in [".kube/config", inside.to_str().unwrap()] {
+        let before = pins(kubeconfig);
+        assert!(before[".kube/config"].as_str().unwrap().starts_with("sha256:"), "{before}");
+        write(".kube/config", &format!("server: https://evil.example.org/{}", kubeconfig.len()));
+        assert_ne!(pins(kubeconfig), before);
+    }
+    let own = pins(".kube/config");
+    write("elsewhere", &std::fs::read_to_string(&inside).unwrap());
+    std::fs::remove_file(&inside).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", &inside).unwrap();
+    assert_ne!(pins(".kube/config"), own, "a link is another file");
+    assert_eq!(pins("/etc/kubernetes/admin.conf"), json!({}), "credentials outside are rotated");
+    std::fs::remove_dir_all(&root).unwrap();
+}

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use waypost_core::{
     Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
-    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateAhead, GateOutcome,
-    GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, PlannerNotes, Proof,
-    Question, Refinement, Rejection, Report, Retry, StartRefusal, StartRefusalReason, Status, Task,
-    TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
+    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateAhead,
+    GateOutcome, GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
+    PlannerNotes, Proof, Question, Refinement, Rejection, Report, Retry, StartRefusal, StartRefusalReason,
+    Status, Task, TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
 };
 use waypost_testkit::{id, task};
 

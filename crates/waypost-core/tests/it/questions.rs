@@ -50,6 +50,13 @@ fn only_a_person_answers_and_only_what_is_asked() {
 }
 
 #[test]
+fn choices_are_what_a_person_reads() {
+    let desk = asking(&["no\u{202e}sey", "👩\u{200d}💻", "no"]);
+    let question = desk.plan.task("a").unwrap().state.question().unwrap();
+    assert_eq!(question.choices, [r"no\u{202e}sey", "👩\u{200d}💻", "no"]);
+}
+
+#[test]
 fn choices_are_kept_to() {
     for (said, meant) in [
         ("left", Some("Left")),

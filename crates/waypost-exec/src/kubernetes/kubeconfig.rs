@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use waypost_config::path_inside;
 use waypost_net::TlsOptions;
 
 /// Where the cluster puts what its pods need to speak to it.
@@ -186,11 +187,12 @@ fn from_files(files: &[PathBuf], context: Option<&str>, workspace: &Path) -> Res
     let context = context.ok_or("the kubeconfig has no current context")?;
     let chosen = read_files.iter().flat_map(|(_, _, found)| &found.contexts).find(|one| one.name == context);
     let chosen = &chosen.ok_or_else(|| format!("the kubeconfig has no context {context:?}"))?.context;
-    let clusters =
-        read_files.iter().flat_map(|(folder, _, found)| found.clusters.iter().map(move |one| (folder, one)));
-    let (folder, NamedCluster { cluster, .. }) = clusters
+    let clusters = read_files
+        .iter()
+        .flat_map(|(folder, file, found)| found.clusters.iter().map(move |one| (folder, file, one)));
+    let (folder, file, NamedCluster { cluster, .. }) = clusters
         .clone()
-        .find(|(_, one)| one.name == chosen.cluster)
+        .find(|(_, _, one)| one.name == chosen.cluster)
         .ok_or_else(|| format!("the kubeconfig has no cluster {:?}", chosen.cluster))?;
     if cluster.proxy_url.as_ref().is_some_and(|url| !url.is_empty()) {
         return Err(format!("cluster {:?} has a proxy-url, which is not supported", chosen.cluster));
@@ -199,7 +201,7 @@ fn from_files(files: &[PathBuf], context: Option<&str>, workspace: &Path) -> Res
         return Err(format!("cluster {:?} has no server", chosen.cluster));
     }
     let authorities = content(
-        folder,
+        (folder, file, workspace),
         cluster.certificate_authority_data.as_deref(),
         cluster.certificate_authority.as_deref(),
     );
@@ -216,9 +218,10 @@ fn from_files(files: &[PathBuf], context: Option<&str>, workspace: &Path) -> Res
         None if chosen.user.is_empty() => Credentials::None,
         None => return Err(format!("the kubeconfig has no user {:?}", chosen.user)),
         Some((folder, file, NamedUser { user, .. })) => {
+            let place = (*folder, file.as_path(), workspace);
             let chain =
-                content(folder, user.client_certificate_data.as_deref(), user.client_certificate.as_deref())?;
-            let key = content(folder, user.client_key_data.as_deref(), user.client_key.as_deref())?;
+                content(place, user.client_certificate_data.as_deref(), user.client_certificate.as_deref())?;
+            let key = content(place, user.client_key_data.as_deref(), user.client_key.as_deref())?;
             tls.identity = chain.zip(key);
             let of_cluster = serde_json::json!({
                 "server": cluster.server,
@@ -252,15 +255,13 @@ fn credentials(
         return Ok(Credentials::Header(format!("Bearer {token}")));
     }
     if let Some(path) = &user.token_file {
-        return Ok(Credentials::TokenFile(folder.join(path)));
+        return Ok(Credentials::TokenFile(named(&folder.join(path), file, workspace)?));
     }
     if let (Some(name), Some(password)) = (&user.username, &user.password) {
         return Ok(Credentials::Header(format!("Basic {}", BASE64.encode(format!("{name}:{password}")))));
     }
     if let Some(plugin) = &user.exec {
-        // Agents write in the workspace, and an approval covers the file's name only.
-        let is_inside = |root: &Path| fs::canonicalize(file).is_ok_and(|file| file.starts_with(root));
-        if fs::canonicalize(workspace).is_ok_and(|root| is_inside(&root)) {
+        if is_inside(file, workspace) {
             return Err(format!(
                 "{} runs the program {:?} and lies in the workspace: keep it outside, for example in ~/.kube/config",
                 file.display(),
@@ -283,11 +284,31 @@ fn credentials(
     }
 }
 
+/// Whether agents can write a file, or the link that leads to it.
+fn is_inside(file: &Path, workspace: &Path) -> bool {
+    let leads_there = |root: PathBuf| fs::canonicalize(file).is_ok_and(|file| file.starts_with(root));
+    file.starts_with(workspace) || fs::canonicalize(workspace).is_ok_and(leads_there)
+}
+
+/// Returns the path of a file that a kubeconfig names. One that agents can write names no others than they can read.
+fn named(path: &Path, kubeconfig: &Path, workspace: &Path) -> Result<PathBuf, String> {
+    if !is_inside(kubeconfig, workspace) {
+        return Ok(path.to_owned());
+    }
+    path_inside(workspace, path).map_err(|error| {
+        format!("{} lies in the workspace and names {}: {error}", kubeconfig.display(), path.display())
+    })
+}
+
 /// Returns what stands in the file itself, or in the one that it names.
-fn content(folder: &Path, data: Option<&str>, file: Option<&Path>) -> Result<Option<Vec<u8>>, String> {
+fn content(
+    (folder, kubeconfig, workspace): (&Path, &Path, &Path),
+    data: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<Vec<u8>>, String> {
     match (data.filter(|data| !data.is_empty()), file) {
         (Some(data), _) => decoded(data).map(Some),
-        (None, Some(file)) => read(&folder.join(file)).map(Some),
+        (None, Some(file)) => read(&named(&folder.join(file), kubeconfig, workspace)?).map(Some),
         (None, None) => Ok(None),
     }
 }

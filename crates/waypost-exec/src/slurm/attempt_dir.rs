@@ -18,6 +18,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use waypost_config::{ExecutionEnv, Slurm};
+use waypost_core::canonical::sha256;
+use waypost_text::hex;
 
 use super::job_state::JobId;
 use crate::attempt::inside;
@@ -32,6 +34,13 @@ const NOTE_BYTES_MAX: u64 = 4_096;
 /// Bytes of one read from a log.
 const LOG_BYTES_AT_ONCE: u64 = 1024 * 1024;
 
+/// The SHA-256 of the files that a job reads. A job may wait for hours, and agents may be able to write into the directory.
+#[derive(Clone, Debug)]
+pub(super) struct FileSums {
+    pub(super) input: String,
+    pub(super) environment: String,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -43,15 +52,17 @@ impl Folder {
         Self { path: shared.join(name), name: name.to_owned() }
     }
 
-    /// Creates the directory, with all files that the script needs.
-    pub(super) fn prepare(&self, input: &str, environment: &str) -> Result<(), String> {
+    /// Creates the directory, with all files that the script needs, and returns the sums by which it recognises them.
+    pub(super) fn prepare(&self, input: &str, environment: &str) -> Result<FileSums, String> {
         let prepared = || {
             private(&self.path)?;
             self.write("environment", environment)?;
             self.write("owner", &self.name)?;
             self.write("input", input)
         };
-        prepared().map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
+        prepared().map_err(|error| format!("{} cannot be written: {error}", self.path.display()))?;
+        let sum = |text: &str| hex(&sha256(format!("{text}\n").as_bytes()));
+        Ok(FileSums { input: sum(input), environment: sum(environment) })
     }
 
     pub(super) fn is_there(&self) -> bool {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::attempt_dir::{self, Folder};
+use super::attempt_dir::{self, FileSums, Folder};
 use super::cli::Tools;
 use super::job_state::{JobId, JobPhase, Seen, phase_of};
 use super::script::Group;
@@ -66,6 +66,7 @@ pub(super) struct News {
 /// An attempt to submit.
 pub(super) struct Request {
     pub(super) folder: Folder,
+    pub(super) sums: FileSums,
     pub(super) group: Group,
     /// Identifies the attempt to a person who looks at the job in Slurm.
     pub(super) comment: String,
@@ -232,8 +233,10 @@ impl Cluster {
             several => format!("waypost-array-{}", sum(&several.join(" "))),
         };
         let script = script_of(&first.group.shared, &name);
+        let attempts: Vec<(&str, &FileSums)> =
+            requests.iter().map(|request| (request.folder.name.as_str(), &request.sums)).collect();
         let written = attempt_dir::private(&first.group.shared.join(SCRIPTS))
-            .and_then(|()| fs::write(&script, first.group.script(&names)))
+            .and_then(|()| fs::write(&script, first.group.script(&attempts)))
             .and_then(|()| {
                 let mut places = requests.iter().enumerate();
                 places.try_for_each(|(at, request)| request.folder.set_batch(&name, at))

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::attempt_dir::FileSums;
 use crate::attempt_spec::AttemptSpec;
 use waypost_config::Slurm;
 
@@ -69,9 +70,12 @@ impl Group {
     }
 
     /// Returns the script that the nodes run for these attempts.
-    pub(super) fn script(&self, names: &[&str]) -> String {
-        let choices: String =
-            names.iter().enumerate().map(|(at, name)| format!("{at}) attempt={name} ;;\n")).collect();
+    pub(super) fn script(&self, attempts: &[(&str, &FileSums)]) -> String {
+        let choice = |(at, (name, sums)): (usize, &(&str, &FileSums))| {
+            let FileSums { input, environment } = sums;
+            format!("{at}) attempt={name} input={input} environment={environment} ;;\n")
+        };
+        let choices: String = attempts.iter().enumerate().map(choice).collect();
         let process = &self.slurm.process;
         let command = process.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let command = if process.shell { format!("/bin/sh -c {command}") } else { command };
@@ -89,7 +93,8 @@ const NICE_MAX: u32 = 2_000_000_000;
 
 /// A wrapper around the command. `started` can be created only once, so that a batch submitted twice, because its first
 /// submission got no answer, runs once. When the directory is gone, the result is no longer wanted and the job ends
-/// itself, for example on a node that Slurm has lost contact with.
+/// itself, for example on a node that Slurm has lost contact with. Slurm keeps the script itself; what it reads is copied to where
+/// only its owner can write, and compared.
 const SCRIPT: &str = r#"#!/bin/sh
 # Written by Waypost. Runs the work of one attempt, in the folder that the nodes share.
 case "${SLURM_ARRAY_TASK_ID:-0}" in
@@ -99,16 +104,24 @@ esac
 folder=SHARED/$attempt
 [ -d "$folder" ] || exit 66
 mkdir "$folder/started" || exit 0
-. "$folder/environment"
+ends() { echo "$1" > "$folder/exit.new" && mv "$folder/exit.new" "$folder/exit"; exit "$1"; }
+own=$(mktemp -d) && cp "$folder/environment" "$folder/input" "$own" || ends 66
 rm -f "$folder/environment"
+if ! printf '%s  %s\n' "$environment" "$own/environment" "$input" "$own/input" | sha256sum -c - > /dev/null 2>&1; then
+    rm -rf "$own"
+    echo "the files of this attempt were changed after it was submitted, so that nothing ran" > "$folder/log"
+    ends 65
+fi
+. "$own/environment"
+exec 3< "$own/input"
+rm -rf "$own"
 trap : TERM
 ( trap - TERM; while sleep 5; do [ -d "$folder/started" ] || { trap : TERM; kill -TERM 0; sleep 5; kill -KILL 0; }; done ) > /dev/null 2>&1 &
 watch=$!
-( trap - TERM; cd DIRECTORY && exec COMMAND ) < "$folder/input" > "$folder/output" 2> "$folder/log"
+( trap - TERM; cd DIRECTORY && exec COMMAND 3<&- ) <&3 > "$folder/output" 2> "$folder/log"
 code=$?
 kill "$watch"
-echo "$code" > "$folder/exit.new" && mv "$folder/exit.new" "$folder/exit"
-exit "$code"
+ends "$code"
 "#;
 
 fn path(path: &Path) -> String {
@@ -127,9 +140,57 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
 
+    use waypost_config::{Config, Executor, Layer, Origin, Worker};
+
     use super::*;
+    use crate::slurm::attempt_dir::Folder;
+
+    /// A job may wait for hours in the folder that agents can write.
+    #[test]
+    fn a_job_whose_files_were_changed_meanwhile_runs_nothing() {
+        let text = "[executors.d]\nkind = \"dispatch\"\ntarget = \"slurm\"\n[executors.d.workers.w]\ncommand = [\"sh\", \"-c\", \"cat; echo $WORD\"]\n";
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
+        let config = Config::load(&[layer], []).unwrap();
+        let Executor::Dispatch(workers) = &config.executors["d"] else { panic!() };
+        let Worker::Slurm(slurm) = &workers["w"] else { panic!() };
+        for changed in ["", "environment", "input"] {
+            let root = std::env::temp_dir().join(format!("waypost-job{changed}-{}", std::process::id()));
+            fs::create_dir_all(&root).unwrap();
+            let directory = root.clone();
+            let group = Group {
+                shared: root.clone(),
+                directory,
+                slurm: (**slurm).clone(),
+                time_minutes: None,
+                nice: 0,
+            };
+            let folder = Folder::of(&root, "waypost-a");
+            let sums = folder.prepare("input", "WORD=said; export WORD").unwrap();
+            let script = group.script(&[("waypost-other", &sums), ("waypost-a", &sums)]);
+            if !changed.is_empty() {
+                let file = folder.path().join(changed);
+                let text = fs::read_to_string(&file).unwrap();
+                fs::write(file, format!("{text}touch {}/evil\n", root.display())).unwrap();
+            }
+            let ended = Command::new("sh").arg("-c").arg(script).env("SLURM_ARRAY_TASK_ID", "1").status();
+            let (code, read) =
+                (ended.unwrap().code(), |name: &str| fs::read_to_string(folder.path().join(name)));
+            assert_eq!(folder.exit(), code);
+            match changed {
+                "" => assert_eq!((code, read("output").unwrap().as_str()), (Some(0), "input\nsaid\n")),
+                _ => {
+                    assert_eq!(code, Some(65));
+                    assert!(read("log").unwrap().contains("were changed"), "{changed}");
+                    assert!(read("output").is_err() && !root.join("evil").exists(), "{changed}");
+                }
+            }
+            assert!(!folder.path().join("environment").exists(), "it may have secrets");
+            fs::remove_dir_all(root).unwrap();
+        }
+    }
 
     #[test]
     fn a_quoted_word_is_the_same_word_to_a_shell() {

@@ -1,10 +1,13 @@
 //! What a person needs to know before approving a plan: what it would run, and what changed since the last approval.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Difference, differences_in_full};
 use waypost_service::PreviewGroup;
+use waypost_text::reveal_lines;
 
 use super::extract::{Parameters, PlanPath, page_size};
 use super::response::{Reply, Versioned};
@@ -32,6 +35,7 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
         value["since_approval"] =
             json!({ "version": approved, "differences": found, "differences_total": total });
     }
+    reveal_all(&mut value);
     Ok(Versioned::at(value, version))
 }
 
@@ -62,18 +66,33 @@ pub(crate) fn preview(
     let wanted = |number: usize| query.group.is_none_or(|group| group == number);
     let groups = groups.iter().enumerate().filter(|(number, _)| wanted(*number));
     value["groups"] = groups.map(|(number, group)| group_json(number, group, offset, limit)).collect();
+    reveal_all(&mut value);
     let damage: Vec<String> = api.plans().store().damage(&id)?.into_iter().collect();
     Ok(Versioned::at(value, version).warned(&damage))
 }
 
+/// Shows the invisible characters of all texts: a person decides about exactly these.
+fn reveal_all(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = reveal_lines(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(reveal_all),
+        Value::Object(map) => map.values_mut().for_each(reveal_all),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 fn group_json(number: usize, group: &PreviewGroup, offset: usize, limit: usize) -> Value {
-    let PreviewGroup { program, role, risks, settings, tasks } = group;
+    let PreviewGroup { program, role, risks, settings, pattern, tasks } = group;
     let shown: Vec<_> = tasks.iter().skip(offset).take(limit).collect();
     let next = offset + shown.len();
     let warnings: Vec<_> = risks.iter().map(|risk| risk.describe()).collect();
     json!({
         "group": number, "program": program, "role": role, "risks": risks, "warnings": warnings,
-        "settings": settings, "tasks": shown, "tasks_total": tasks.len(), "next_offset": (next < tasks.len()).then_some(next),
+        "settings": settings, "pattern": pattern, "tasks": shown, "tasks_total": tasks.len(), "next_offset": (next < tasks.len()).then_some(next),
     })
 }
 

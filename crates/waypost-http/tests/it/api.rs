@@ -491,6 +491,22 @@ fn a_reader_reads_an_agent_cannot_approve_and_only_a_person_purges() {
 }
 
 #[test]
+fn what_a_person_decides_about_hides_nothing() {
+    let desk = Desk::new();
+    let hidden = "é\u{e0163}é\u{e0175} \u{202e}";
+    let tasks = json!([{ "id": "a", "description": hidden, "work": { "executor": "noop", "inputs": { "x": hidden } } }]);
+    desk.post("/plans", &json!({ "format": "waypost/1", "id": "p", "title": hidden, "tasks": tasks })).ok();
+    desk.post("/plans/p/actions/request-approval", &json!({ "message": hidden })).ok();
+    for path in ["/plans/p/preview", "/plans/p/approval"] {
+        let shown = desk.get(path).ok().to_string();
+        assert!(!shown.contains(['\u{e0163}', '\u{e0175}', '\u{202e}']), "{path}: {shown}");
+        assert!(shown.contains(r"u{e0163}") && shown.contains(r"u{202e}"), "{path}: {shown}");
+    }
+    let warnings = desk.get("/plans/p/preview").ok()["groups"][0]["warnings"].to_string();
+    assert!(warnings.contains("invisible characters"), "{warnings}");
+}
+
+#[test]
 fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
     let desk = Desk::new();
     desk.plan("p", &["a"]);

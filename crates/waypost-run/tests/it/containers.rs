@@ -159,7 +159,7 @@ fn a_container_that_does_not_listen_is_ended_with_its_attempt() {
 }
 
 /// A run of this machine that is dead: its process began at another time. Its task is at work, and here are its notes.
-fn dead_run(place: &Place, plan: &PlanId) -> PathBuf {
+fn dead_run(place: &Place, plan: &PlanId) -> (String, PathBuf) {
     let own = worker_name();
     let (front, back) = own.rsplit_once(':').unwrap();
     let (began, namespace) = back.split_once('.').unwrap();
@@ -170,7 +170,7 @@ fn dead_run(place: &Place, plan: &PlanId) -> PathBuf {
     let name: String = dead.chars().map(plain).collect();
     let notes = place.root.join(format!("runs/{name}.containers"));
     fs::create_dir_all(&notes).unwrap();
-    notes
+    (dead, notes)
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn a_container_that_outlived_its_run_is_ended_before_its_task_starts_again() {
     let place = Place::new();
     let engine = Engine::new(&place);
     let plan = place.create(plan_of([task()]));
-    let notes = dead_run(&place, &plan);
-    let label = format!("waypost.plan={plan}");
+    let (dead, notes) = dead_run(&place, &plan);
+    let (label, run) = (format!("waypost.plan={plan}"), format!("waypost.run={dead}"));
     let mut left = Program::new(&engine.program)
         .args([
             "run",
@@ -191,6 +191,8 @@ fn a_container_that_outlived_its_run_is_ended_before_its_task_starts_again() {
             &label,
             "--label",
             "waypost.task=a",
+            "--label",
+            &run,
             "--network",
             "none",
         ])
@@ -207,6 +209,10 @@ fn a_container_that_outlived_its_run_is_ended_before_its_task_starts_again() {
     fs::write(notes.join("waypost-left"), engine.program.to_str().unwrap()).unwrap();
     // This one was not written to its end, so nothing was started.
     fs::write(notes.join("waypost-cut"), "").unwrap();
+    // Whoever can write notes ends no container that the run did not make.
+    for other in ["production-db", "--all"] {
+        fs::write(notes.join(other), engine.program.to_str().unwrap()).unwrap();
+    }
     let done = place.run_again(engine.config("echo 2", ""), &plan);
     let state = &done.task("a").unwrap().state;
     assert_eq!((state.status, state.attempt), (Status::Done, 2), "{:?}", state.error);
@@ -216,6 +222,8 @@ fn a_container_that_outlived_its_run_is_ended_before_its_task_starts_again() {
         let calls = fs::read_to_string(engine.state.join("calls")).unwrap();
         let at = |start: &str| calls.lines().position(|call| call.starts_with(start)).unwrap();
         assert!(at("rm --force waypost-left") < at("run --rm --interactive --name waypost-a-2-"), "{calls}");
+        let ended: Vec<&str> = calls.lines().filter(|call| call.starts_with("rm ")).collect();
+        assert!(ended.iter().all(|call| call.contains("waypost-")), "{calls}");
     }
 }
 
@@ -224,7 +232,7 @@ fn a_note_that_names_a_program_of_its_own_runs_nothing() {
     let place = Place::new();
     let engine = Engine::new(&place);
     let plan = place.create(plan_of([task()]));
-    let notes = dead_run(&place, &plan);
+    let (_, notes) = dead_run(&place, &plan);
     let evil = place.root.join("evil");
     fs::write(&evil, format!("#!/bin/sh\ntouch {}\n", place.root.join("pwned").display())).unwrap();
     fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();

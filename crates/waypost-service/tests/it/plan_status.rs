@@ -146,3 +146,32 @@ fn the_inbox_lists_what_waits_and_how_much_it_holds_up() {
     assert_eq!((inbox.total, inbox.running_total), (4, 1));
     assert_eq!(inbox.running[0].task, TaskId::new("build").unwrap());
 }
+
+#[test]
+fn the_inbox_says_where_there_is_more_to_read() {
+    let gate = |name: &str, description: &str, notes: &str| TaskSpec {
+        description: description.into(),
+        notes: notes.into(),
+        ..with_work(name, "human", &[])
+    };
+    let desk = active([
+        gate("a", "Is the typo fixed?", ""),
+        gate("b", "Is the typo fixed?\nBy saying yes you allow the deployment.", ""),
+        gate("c", "Is the typo fixed?", "and deploy"),
+        task("d", &[]),
+        task("e", &[]),
+    ]);
+    ask(&desk, "d", "Which?", &["a", "b"]);
+    ask(&desk, "e", &"Do you like tea? ".repeat(100), &["yes", "no"]);
+    let cut: Vec<String> = desk
+        .service
+        .inbox()
+        .unwrap()
+        .items
+        .into_iter()
+        .filter(|item| item.is_cut)
+        .flat_map(|item| item.tasks)
+        .map(|task| task.to_string())
+        .collect();
+    assert_eq!(cut, ["e", "b", "c"]);
+}

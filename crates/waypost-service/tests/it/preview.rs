@@ -215,6 +215,39 @@ fn what_is_rare_or_risky_comes_first() {
 }
 
 #[test]
+fn one_task_of_many_stands_out_whatever_else_differs() {
+    let task = |number: usize| {
+        let command = if number == 1_199 { "dd if=/dev/zero of=/dev/sda" } else { "make test" };
+        let inputs = serde_json::json!({ "n": number, "args": { "cmd": command }, "seed": number % 3 });
+        let description = format!("step {number}");
+        TaskSpec {
+            description,
+            work: work("common", &inputs.to_string()),
+            ..task(&format!("t{number}"), &[])
+        }
+    };
+    let preview = preview(ORDERED, plan_of((0..1_200).map(task)));
+    let group = preview.groups.iter().find(|group| group.tasks.len() > 1).unwrap_or(&preview.groups[0]);
+    assert_eq!(group.tasks[0].id, "t1199");
+    let pattern: Vec<String> = group.pattern.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+    let expected = [
+        "description: 1200 different values",
+        "inputs.args.cmd: dd if=/dev/zero of=/dev/sda (1), make test (1199)",
+        "inputs.n: 1200 different values",
+        "inputs.seed: 0 (400), 1 (400), 2 (400)",
+    ];
+    assert_eq!(pattern, expected);
+}
+
+#[test]
+fn a_program_that_speaks_to_a_service_is_shown() {
+    let config = "[executors.d]\nkind = \"dispatch\"\ntarget = \"program\"\n[executors.d.workers.p]\ncommand = [\"python3\", \"submit.py\"]\n";
+    let inputs = r#"{"subagent":"p","workerInput":{}}"#;
+    let preview = preview(config, plan_of([TaskSpec { work: work("d", inputs), ..task("a", &[]) }]));
+    assert_eq!(preview.groups[0].program, "python3 submit.py (speaks to a remote service)");
+}
+
+#[test]
 fn a_task_that_is_called_like_one_of_another_plan_is_told_apart() {
     let there = ExternalTaskRef { agent: None, plan: Some(PlanId::new("gp").unwrap()), task: id("mid") };
     let far = TaskSpec {

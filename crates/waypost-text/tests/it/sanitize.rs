@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 
 use waypost_text::{
-    escape_json, excerpt, is_unsafe_char, one_line, reveal, reveal_lines, sanitize, sanitize_line, truncate,
+    escape_json, excerpt, has_hidden, is_unsafe_char, one_line, reveal, reveal_lines, sanitize,
+    sanitize_line, truncate,
 };
 
 fn check_line(text: &str, expected: &str) {
@@ -165,9 +166,13 @@ fn what_is_invisible_is_revealed_and_never_dropped() {
         ("a\u{200d}b", r"a\u{200d}b", r"a\u{200d}b"),
         ("é\u{200d}é", r"é\u{200d}é", "é\u{200d}é"),
         ("❤\u{fe0f}", "❤\u{fe0f}", "❤\u{fe0f}"),
+        // One after each visible character spells a message.
+        ("é\u{e0163}é\u{e0165}", r"é\u{e0163}é\u{e0165}", r"é\u{e0163}é\u{e0165}"),
+        ("é\u{fe00}\u{2800}x", r"é\u{fe00}\u{2800}x", r"é\u{fe00}\u{2800}x"),
         ("é\n\tf\r\ng\rh", r"é\u{a}\u{9}f\u{d}\u{a}g\u{d}h", "é\n\tf\r\ng\\u{d}h"),
     ];
     for (text, on_one_line, on_lines) in cases {
         assert_eq!((reveal(text).as_ref(), reveal_lines(text).as_ref()), (on_one_line, on_lines));
+        assert_eq!(has_hidden(text), text != on_lines, "{text:?}");
     }
 }

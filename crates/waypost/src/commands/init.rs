@@ -330,9 +330,8 @@ fn is_text_of_its_own(path: &Path) -> bool {
         word.strip_prefix('@').is_some_and(|file| file.strip_prefix("./").unwrap_or(file) == AGENTS)
     };
     let imports_it = || {
-        fs::read_to_string(path).is_ok_and(|text| {
-            text.split_whitespace().any(is_import) && !text.contains(instructions::BEGIN)
-        })
+        fs::read_to_string(path)
+            .is_ok_and(|text| text.split_whitespace().any(is_import) && !text.contains(instructions::BEGIN))
     };
     path.symlink_metadata().is_ok() && !leads_there && !imports_it()
 }

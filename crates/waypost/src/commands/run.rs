@@ -372,7 +372,8 @@ fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
             let hint = format!("then `waypost run {id} --executor claude` runs its tasks with it; {by_hand}");
             let mut failure = Failure::failed(message, hint);
             failure.details = NO_EXECUTOR.lines().map(str::to_owned).collect();
-            let example: Vec<&str> = NO_EXECUTOR.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+            let example: Vec<&str> =
+                NO_EXECUTOR.lines().filter_map(|line| line.strip_prefix("    ")).collect();
             failure.facts.insert("configuration".to_owned(), example.join("\n").into());
             failure
         }

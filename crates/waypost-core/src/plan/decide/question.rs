@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use waypost_text::{has_hidden, reveal};
+
 use super::super::Plan;
 use super::{Decision, only_a_person, within};
 use crate::{
@@ -73,9 +75,13 @@ fn empty(task: &TaskId, what: &str) -> Refusal {
     Refusal::Invalid { problems: vec![Problem::task(task, wrong)] }
 }
 
-/// Returns the choices without those that an answer could not tell from an earlier one.
+/// Returns the choices without those that an answer could not tell from an earlier one. What cannot be seen is spelled out,
+/// because people choose by what they read.
 fn distinct(choices: &[String]) -> Vec<String> {
     let mut known = HashSet::new();
-    let choices = choices.iter().map(|choice| choice.trim());
-    choices.filter(|choice| known.insert(choice.to_lowercase())).map(str::to_owned).collect()
+    let visible = |choice: &String| match choice.trim() {
+        choice if has_hidden(choice) => reveal(choice).into_owned(),
+        choice => choice.to_owned(),
+    };
+    choices.iter().map(visible).filter(|choice| known.insert(choice.to_lowercase())).collect()
 }
