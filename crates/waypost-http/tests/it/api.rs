@@ -495,7 +495,8 @@ fn what_a_person_decides_about_hides_nothing() {
     let desk = Desk::new();
     let hidden = "é\u{e0163}é\u{e0175} \u{202e}";
     let tasks = json!([{ "id": "a", "description": hidden, "work": { "executor": "noop", "inputs": { "x": hidden } } }]);
-    desk.post("/plans", &json!({ "format": "waypost/1", "id": "p", "title": hidden, "tasks": tasks })).ok();
+    let plan = json!({ "format": "waypost/1", "title": hidden, "tasks": tasks });
+    desk.post("/plans", &json!({ "id": "p", "plan": plan })).ok();
     desk.post("/plans/p/actions/request-approval", &json!({ "message": hidden })).ok();
     for path in ["/plans/p/preview", "/plans/p/approval"] {
         let shown = desk.get(path).ok().to_string();

@@ -131,8 +131,9 @@ fn a_container_keeps_to_the_contract_of_a_program() {
     assert_eq!(name.len(), 10);
     let root = root.display();
     let expected = format!(
-        "--label waypost.plan={plan} --label waypost.task=a --label waypost.attempt=1 --security-opt no-new-privileges --network none --mount type=bind,source={root}/src,target=/src,readonly --mount type=bind,source={root},target=/all --workdir / --memory 64m --pids-limit 50 --user 0 --env LANG --env TOKEN --env WAYPOST_PLAN --env WAYPOST_TASK --env WAYPOST_ATTEMPT --env WAYPOST_IDEMPOTENCY_KEY --env WAYPOST_ACTOR --init image sh -c {WORKER}",
-        plan = plan.id()
+        "--label waypost.plan={plan} --label waypost.task=a --label waypost.attempt=1 --label waypost.run={run} --security-opt no-new-privileges --network none --mount type=bind,source={root}/src,target=/src,readonly --mount type=bind,source={root},target=/all --workdir / --memory 64m --pids-limit 50 --user 0 --env LANG --env TOKEN --env WAYPOST_PLAN --env WAYPOST_TASK --env WAYPOST_ATTEMPT --env WAYPOST_IDEMPOTENCY_KEY --env WAYPOST_ACTOR --init image sh -c {WORKER}",
+        plan = plan.id(),
+        run = worker_name()
     );
     assert_eq!(rest, expected);
     assert!(!calls.contains("hunter2"), "{calls}");
