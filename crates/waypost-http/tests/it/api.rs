@@ -31,7 +31,7 @@ pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
     pub(crate) at: SocketAddr,
     pub(crate) service: Service,
-    pub(crate) folder: Folder,
+    pub(crate) folder: Arc<Folder>,
     client: Client<HttpConnector, Full<Bytes>>,
     pub(crate) person: String,
     agent: String,
@@ -85,7 +85,16 @@ impl Desk {
     }
 
     fn with(config: Config) -> Self {
-        let folder = Folder::new();
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+        Self::serving(Service::new(plans, Arc::new(config)), Arc::new(Folder::new()))
+    }
+
+    /// Another server of the same store, with tokens of its own.
+    pub(crate) fn again(&self) -> Self {
+        Self::serving(self.service.clone(), Arc::clone(&self.folder))
+    }
+
+    fn serving(service: Service, folder: Arc<Folder>) -> Self {
         let tokens = tokens_in(folder.path());
         let (by, when) = (Actor::person("ada"), Timestamp::from_micros(1_767_225_600_000_000));
         let make =
@@ -96,8 +105,6 @@ impl Desk {
         let only = NewToken { role: Role::Reader, only: Some("/metrics"), ..for_agent("prometheus") };
         let scraper = tokens.make(only, &ada(), when).unwrap().1;
         let lent = tokens.lend(Role::Person, "ada", &by, when).unwrap();
-        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
-        let service = Service::new(plans, Arc::new(config));
         let logs: PathBuf = folder.path().join("logs");
         let api = Api::new(service.clone(), logs, "desk".to_owned());
         let site = Site::new(HostOriginGuard::local(), tokens, Vec::new()).with_api(api);
