@@ -181,7 +181,12 @@ export interface RunningNow {
 /** Everything that waits for a person, and what runs now. */
 export interface Inbox {
   items: InboxItem[];
+  /** The number of everything that waits, also of what is not listed. */
   total: number;
+  /** The same number by kind. */
+  totals: Partial<Record<InboxItem["kind"], number>>;
+  /** The number of plans that need a person. */
+  plans_total: number;
   running: RunningNow[];
   running_total: number;
   more: boolean;
@@ -354,9 +359,11 @@ export interface Agent {
   last_seen_at?: string;
 }
 
+export type Role = "person" | "agent" | "worker" | "reader";
+
 export interface Me {
   actor: string;
-  role: "person" | "agent" | "worker" | "reader";
+  role: Role;
   version: string;
   store: string;
   worker: boolean;
