@@ -42,6 +42,8 @@ pub enum Records {
     Stores,
     /// Tokens of the HTTP API.
     Tokens,
+    /// Signed-in browsers of the dashboard.
+    Sessions,
     /// Folders of other programs whose files are kept together with plans.
     Links,
 }
@@ -52,6 +54,7 @@ impl Records {
             Self::Trust => "trust",
             Self::Stores => "stores",
             Self::Tokens => "tokens",
+            Self::Sessions => "sessions",
             Self::Links => "links",
         }
     }

@@ -25,7 +25,7 @@ use crate::api::{self, Api, Problem};
 use crate::assets;
 use crate::host_origin_guard::{HostOriginGuard, page_origin};
 use crate::load_limits::{BODY_PARTS_MAX, Counted, LoadLimits, RequestPermit, has_too_many_parts};
-use crate::sessions::{SESSION_HEADER, Session, Sessions};
+use crate::sessions::{self, SESSION_HEADER, Session, Sessions};
 use crate::tokens::{Role, Token, TokenError, Tokens};
 
 /// Maximum size of a request body.
@@ -80,7 +80,7 @@ pub struct Site {
 impl Site {
     /// A site with these mounts, without the API.
     pub fn new(guard: HostOriginGuard, tokens: Tokens, mounts: Vec<Mount>) -> Self {
-        let (sessions, limits, open) = (Sessions::default(), Arc::default(), Mutex::default());
+        let (sessions, limits, open) = (Sessions::new(tokens.files()), Arc::default(), Mutex::default());
         Self { guard, tokens, mounts, api: None, sessions, limits, admits_people: true, open }
     }
 
@@ -305,7 +305,7 @@ impl Site {
         if !path.starts_with("/api/") && path != "/logout" {
             return Ok(None);
         }
-        let session = self.sessions.of(request.headers(), Instant::now());
+        let session = self.sessions.of(request.headers(), sessions::now());
         let Some(session) = session else { return Ok(None) };
         Ok(self.tokens.with_id(&session.token)?.map(|token| (token, Some(session))))
     }
@@ -372,7 +372,7 @@ async fn login(State(site): State<Arc<Site>>, request: Request) -> Result<Respon
         let detail = format!("this token grants access to {only} only");
         return Err(Problem::new(StatusCode::FORBIDDEN, detail, "sign in with another token"));
     }
-    let new = site.sessions.begin(&token.id, &origin, Instant::now()).map_err(failed)?;
+    let new = site.sessions.begin(&token.id, &origin, sessions::now()).map_err(failed)?;
     let heads = [(CONTENT_TYPE, "application/json"), (SET_COOKIE, new.set_cookie.as_str())];
     Ok((heads, serde_json::json!({ "session": new.secret }).to_string()).into_response())
 }

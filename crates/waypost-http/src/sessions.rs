@@ -1,18 +1,23 @@
 //! Sessions of the dashboard: browsers that signed in, with a token or with the one-time code of a sign-in link. They are
-//! in memory only; a restart ends all of them.
+//! in a file of the account, so that a restart signs nobody out and all servers of a store know them. Without such a file
+//! they are in memory and end with the process.
 //!
-//! A session has two secrets. The cookie alone proves nothing: browsers send it to every port of the host. The second
-//! secret is stored by the page for its own origin, port included, and sent as a header.
+//! A session has two secrets, of which only the SHA-256 is kept. The cookie alone proves nothing: browsers send it to
+//! every port of the host. The second secret is stored by the page for its own origin, port included, and sent as a header.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use axum::http::header::COOKIE;
 use axum::http::uri::Authority;
+use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
+use waypost_account::{Account, AccountFileError, FileStamp};
+use waypost_core::Timestamp;
 
-use crate::tokens::{TokenError, random};
+use crate::tokens::{TokenError, TokenFiles, random, sha256_hex};
 
 /// Maximum number of concurrent sessions; a further one ends the oldest.
 pub const SESSIONS_MAX: usize = 1_000;
@@ -28,17 +33,30 @@ const SECRET_BYTES: usize = 32;
 pub(crate) const SESSION_HEADER: &str = "x-waypost-session";
 
 /// A signed-in browser.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Session {
     /// The id of the token that it began with.
     pub(crate) token: String,
     /// The origin of the page that signed in.
     pub(crate) origin: String,
-    /// The value of the cookie.
-    cookie: String,
-    /// The second secret.
-    secret: String,
-    began: Instant,
+    /// The SHA-256 of the value of the cookie, in hexadecimal.
+    cookie_sha256: String,
+    /// The SHA-256 of the second secret, in hexadecimal.
+    secret_sha256: String,
+    began: Timestamp,
+}
+
+/// The sessions of a store, oldest first, as they are in the file.
+#[derive(Default, Serialize, Deserialize)]
+struct SessionFile {
+    sessions: Vec<Session>,
+}
+
+/// The sessions, and the state of the file that they were read from.
+#[derive(Default)]
+struct Open {
+    stamp: Option<FileStamp>,
+    sessions: Vec<Session>,
 }
 
 /// The secrets of a new session.
@@ -58,14 +76,29 @@ struct LoginCode {
     made: Instant,
 }
 
-/// All sessions, oldest first, and the sign-in link that is not used yet.
-#[derive(Default)]
+/// All sessions, and the sign-in link that is not used yet.
 pub(crate) struct Sessions {
-    open: Mutex<Vec<Session>>,
+    account: Account,
+    /// `None` for an account without a home.
+    file: Option<PathBuf>,
+    open: Mutex<Open>,
     login: Mutex<Option<LoginCode>>,
 }
 
+/// Returns the time. The age of a session is no fact of the store, and outlasts the process.
+#[expect(clippy::disallowed_methods, reason = "a session is of a browser, and no store knows of it")]
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
 impl Sessions {
+    /// The sessions that began with the tokens in these files.
+    pub(crate) fn new(files: &TokenFiles) -> Self {
+        let (account, file) = (files.account.clone(), files.sessions.clone());
+        Self { account, file, open: Mutex::default(), login: Mutex::default() }
+    }
+
     /// Creates the code of a sign-in link for a token. Replaces the previous one.
     pub(crate) fn make_code(&self, token: &str, now: Instant) -> Result<String, TokenError> {
         let code = random::<SECRET_BYTES>()?;
@@ -77,59 +110,97 @@ impl Sessions {
     /// Uses up the code of a sign-in link; returns the id of its token. A wrong code leaves the link usable.
     pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<String> {
         let mut login = self.login.lock().unwrap_or_else(PoisonError::into_inner);
-        login.take_if(|login| is_equal(&login.code, code.as_bytes())).and_then(|login| {
+        login.take_if(|login| login.code.as_bytes().ct_eq(code.as_bytes()).into()).and_then(|login| {
             (now.saturating_duration_since(login.made) <= Duration::from_secs(LOGIN_CODE_SECONDS_MAX))
                 .then_some(login.token)
         })
     }
 
     /// Begins a session for a page of this origin.
-    pub(crate) fn begin(&self, token: &str, origin: &str, now: Instant) -> Result<NewSession, TokenError> {
+    pub(crate) fn begin(&self, token: &str, origin: &str, now: Timestamp) -> Result<NewSession, TokenError> {
+        let (cookie, secret) = (random::<SECRET_BYTES>()?, random::<SECRET_BYTES>()?);
         let session = Session {
             token: token.to_owned(),
             origin: origin.to_owned(),
-            cookie: random::<SECRET_BYTES>()?,
-            secret: random::<SECRET_BYTES>()?,
+            cookie_sha256: sha256_hex(cookie.as_bytes()),
+            secret_sha256: sha256_hex(secret.as_bytes()),
             began: now,
         };
-        let (secret, set_cookie) =
-            (session.secret.clone(), session.set_cookie(&session.cookie, SESSION_SECONDS_MAX));
-        let mut open = self.open();
-        open.retain(|session| !session.is_over(now));
-        let of_token = |session: &Session| session.token == token;
-        if open.iter().filter(|session| of_token(session)).count() >= SESSIONS_PER_TOKEN_MAX {
-            let oldest = open.iter().position(of_token);
-            oldest.map(|oldest| open.remove(oldest));
-        }
-        if open.len() >= SESSIONS_MAX {
-            open.remove(0);
-        }
-        open.push(session);
-        Ok(NewSession { secret, set_cookie })
+        self.change(|sessions| {
+            sessions.retain(|session| !session.is_over(now));
+            let of_token = |session: &Session| session.token == token;
+            if sessions.iter().filter(|session| of_token(session)).count() >= SESSIONS_PER_TOKEN_MAX {
+                let oldest = sessions.iter().position(of_token);
+                oldest.map(|oldest| sessions.remove(oldest));
+            }
+            if sessions.len() >= SESSIONS_MAX {
+                sessions.remove(0);
+            }
+            sessions.push(session.clone());
+        });
+        Ok(NewSession { secret, set_cookie: session.set_cookie(&cookie, SESSION_SECONDS_MAX) })
     }
 
     /// Returns the session of a request that has both secrets.
-    pub(crate) fn of(&self, headers: &HeaderMap, now: Instant) -> Option<Session> {
+    pub(crate) fn of(&self, headers: &HeaderMap, now: Timestamp) -> Option<Session> {
         let secret = headers.get(SESSION_HEADER)?.as_bytes();
-        let open = self.open();
-        let session = open.iter().find(|session| is_equal(&session.secret, secret))?;
+        let mut open = self.open();
+        // Another server of the store may have signed somebody in or out.
+        let stamp = self.file.as_deref().and_then(FileStamp::of);
+        if stamp != open.stamp {
+            *open = Open { stamp, sessions: self.read() };
+        }
+        let session = open.sessions.iter().find(|session| is_equal(&session.secret_sha256, secret))?;
         (!session.is_over(now) && session.is_cookie_in(headers)).then(|| session.clone())
     }
 
     /// Ends a session; returns the cookie that removes its own.
     pub(crate) fn end(&self, session: &Session) -> String {
-        self.open().retain(|other| other.secret != session.secret);
+        self.change(|sessions| sessions.retain(|other| other.secret_sha256 != session.secret_sha256));
         session.set_cookie("", 0)
     }
 
-    fn open(&self) -> MutexGuard<'_, Vec<Session>> {
+    /// Changes the sessions in the file. If it cannot be written, as in a home that is only read, the change lasts as
+    /// long as the process.
+    fn change(&self, change: impl Fn(&mut Vec<Session>)) {
+        let mut open = self.open();
+        if !matches!(self.save(&mut open, &change), Ok(true)) {
+            change(&mut open.sessions);
+        }
+    }
+
+    /// Changes the sessions in the file. Returns whether there is one.
+    fn save(&self, open: &mut Open, change: impl Fn(&mut Vec<Session>)) -> Result<bool, AccountFileError> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let _lock = self.account.lock(file)?;
+        let mut sessions = self.read();
+        change(&mut sessions);
+        let malformed = |error: serde_json::Error| AccountFileError::Malformed {
+            file: file.clone(),
+            what: error.to_string(),
+        };
+        let saved = SessionFile { sessions };
+        let text = serde_json::to_string_pretty(&saved).map_err(malformed)?;
+        self.account.write(file, format!("{text}\n").as_bytes())?;
+        *open = Open { stamp: FileStamp::of(file), sessions: saved.sessions };
+        Ok(true)
+    }
+
+    /// Reads the file. One that others could have written, or that is not ours, signs nobody in.
+    fn read(&self) -> Vec<Session> {
+        let found = self.file.as_deref().and_then(|file| self.account.read(file).ok().flatten());
+        let parsed = found.and_then(|bytes| serde_json::from_slice::<SessionFile>(&bytes).ok());
+        parsed.unwrap_or_default().sessions
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
-    fn is_over(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.began) > Duration::from_secs(SESSION_SECONDS_MAX)
+    fn is_over(&self, now: Timestamp) -> bool {
+        now.since(self.began) > Duration::from_secs(SESSION_SECONDS_MAX)
     }
 
     fn is_https(&self) -> bool {
@@ -157,21 +228,28 @@ impl Session {
             let value = cookie.trim_ascii().strip_prefix(name.as_bytes());
             value
                 .and_then(|value| value.strip_prefix(b"="))
-                .is_some_and(|value| is_equal(&self.cookie, value))
+                .is_some_and(|value| is_equal(&self.cookie_sha256, value))
         })
     }
 }
 
-/// Compares a secret in constant time.
-fn is_equal(secret: &str, with: &[u8]) -> bool {
-    secret.as_bytes().ct_eq(with).into()
+/// Whether this is the digest of a secret. Takes the same time for a wrong one.
+fn is_equal(sha256: &str, secret: &[u8]) -> bool {
+    sha256.as_bytes().ct_eq(sha256_hex(secret).as_bytes()).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const ORIGIN: &str = "http://127.0.0.1:8021";
+
+    fn in_memory() -> Sessions {
+        // Such an account has no home.
+        Sessions::new(&TokenFiles::of(&Account::of_process(), "", Path::new("/")))
+    }
 
     /// The headers of a request with these cookies and this second secret.
     fn headers(cookies: &str, secret: &str) -> HeaderMap {
@@ -187,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_session_needs_both_secrets_until_it_ends() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (sessions, now) = (in_memory(), now());
         let new = sessions.begin("t1", ORIGIN, now).expect("random numbers");
         let other = sessions.begin("t1", ORIGIN, now).expect("random numbers");
         let cookie = new.set_cookie.split(';').next().expect("a pair");
@@ -207,8 +285,7 @@ mod tests {
     fn the_cookie_is_of_its_port_and_only_for_https_if_the_page_was() {
         #[track_caller]
         fn check(origin: &str, name: &str, end: &str) {
-            let set =
-                Sessions::default().begin("t", origin, Instant::now()).expect("random numbers").set_cookie;
+            let set = in_memory().begin("t", origin, now()).expect("random numbers").set_cookie;
             assert!(set.starts_with(&format!("{name}=")), "{set}");
             assert!(
                 set.ends_with(&format!("; HttpOnly; SameSite=Strict; Path=/; Max-Age=43200{end}")),
@@ -224,16 +301,16 @@ mod tests {
 
     #[test]
     fn a_session_lasts_its_time_and_not_a_second_more() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (sessions, now) = (in_memory(), now());
         let new = sent(&sessions.begin("t", ORIGIN, now).expect("random numbers"));
-        let end = now + Duration::from_secs(SESSION_SECONDS_MAX);
-        assert!(sessions.of(&new, end).is_some());
-        assert!(sessions.of(&new, end + Duration::from_secs(1)).is_none());
+        let after = |seconds: u64| Timestamp::from_micros(now.as_micros() + 1_000_000 * seconds as i64);
+        assert!(sessions.of(&new, after(SESSION_SECONDS_MAX)).is_some());
+        assert!(sessions.of(&new, after(SESSION_SECONDS_MAX + 1)).is_none());
     }
 
     #[test]
     fn a_session_over_the_limit_ends_the_oldest_of_its_token_or_of_all() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (sessions, now) = (in_memory(), now());
         let begin = |token: &str| sent(&sessions.begin(token, ORIGIN, now).expect("random numbers"));
         let first_of_all = begin("first");
         let own: Vec<HeaderMap> = (0..SESSIONS_PER_TOKEN_MAX).map(|_| begin("t")).collect();
@@ -252,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_code_signs_in_once_and_for_ten_minutes() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (sessions, now) = (in_memory(), Instant::now());
         let code = sessions.make_code("t", now).expect("random numbers");
         let end = now + Duration::from_secs(LOGIN_CODE_SECONDS_MAX);
         assert_eq!((sessions.redeem("", now), sessions.redeem(&code[1..], now)), (None, None));

@@ -169,6 +169,8 @@ pub struct TokenFiles {
     pub account: Account,
     /// The account's file for this store; `None` for an account without a home.
     pub own: Option<PathBuf>,
+    /// The account's file of the signed-in browsers of this store; `None` as above.
+    pub sessions: Option<PathBuf>,
     /// The operator's file, for every store. It is only read.
     pub operator: PathBuf,
     /// The file of earlier versions. It is only read, and the tokens of people in it do not count: agents write there.
@@ -178,8 +180,10 @@ pub struct TokenFiles {
 impl TokenFiles {
     /// Returns the files for the store at this location, of a workspace with this folder of its own.
     pub fn of(account: &Account, store: &str, folder: &Path) -> Self {
+        let store = canonical(store);
         Self {
-            own: account.record_file(Records::Tokens, &canonical(store)),
+            own: account.record_file(Records::Tokens, &store),
+            sessions: account.record_file(Records::Sessions, &store),
             operator: account.operator_token_file(),
             old: folder.join(OLD_FILE),
             account: account.clone(),
@@ -251,6 +255,10 @@ impl Tokens {
         self.files.own.as_deref()
     }
 
+    pub(crate) fn files(&self) -> &TokenFiles {
+        &self.files
+    }
+
     /// Returns the file that changes most often.
     pub(crate) fn watched(&self) -> &Path {
         self.path().unwrap_or(&self.files.operator)
@@ -285,7 +293,7 @@ impl Tokens {
 
     /// Returns what the person who starts a server should know about the files.
     pub fn warnings(&self) -> Vec<String> {
-        let TokenFiles { account, own, operator, old } = &self.files;
+        let TokenFiles { account, own, operator, old, .. } = &self.files;
         let unused = own.iter().chain([operator]).filter_map(|file| {
             let error = account.read(file).err().filter(is_insecure)?;
             Some(format!("{error} ({})", error.hint()))
@@ -331,10 +339,13 @@ impl Tokens {
         Ok((made, text))
     }
 
-    /// Creates a token that ends with this process and is stored in no file. Its text is discarded: sessions use it.
+    /// Creates a token that ends with this process and is stored in no file. Its text is discarded: sessions use it. The
+    /// next process that lends one to the same person gives it the same id, so that their sessions continue.
     pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<Token, TokenError> {
         only_a_person(by)?;
         let (token, _) = fresh(NewToken { agent, role, ..NewToken::default() }, by, at)?;
+        let holder = sha256_hex(format!("{}\n{agent}", role.as_str()).as_bytes());
+        let token = Token { id: format!("lent-{holder}"), ..token };
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token.clone());
         Ok(token)
     }
@@ -369,7 +380,7 @@ impl Tokens {
         if text.len() > TOKEN_CHARACTERS_MAX {
             return Ok(None);
         }
-        let sha256 = waypost_text::hex(digest(&SHA256, text.as_bytes()).as_ref());
+        let sha256 = sha256_hex(text.as_bytes());
         self.among(|tokens| {
             let mut found = None;
             for token in tokens {
@@ -468,7 +479,7 @@ fn fresh(new: NewToken<'_>, by: &Actor, at: Timestamp) -> Result<(Token, String)
         id: random::<ID_BYTES>()?,
         agent: agent.to_owned(),
         role,
-        sha256: waypost_text::hex(digest(&SHA256, text.as_bytes()).as_ref()),
+        sha256: sha256_hex(text.as_bytes()),
         created_at: at,
         created_by: by.clone(),
         only: only.map(str::to_owned),
@@ -488,4 +499,8 @@ pub(crate) fn random<const BYTES: usize>() -> Result<String, TokenError> {
     let mut bytes = [0_u8; BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
     Ok(waypost_text::hex(&bytes))
+}
+
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    waypost_text::hex(digest(&SHA256, bytes).as_ref())
 }

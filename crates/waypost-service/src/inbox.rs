@@ -136,6 +136,10 @@ pub struct Inbox {
     pub items: Vec<InboxItem>,
     /// The number of everything that waits, also of what is not listed.
     pub total: usize,
+    /// The same number by kind.
+    pub totals: BTreeMap<InboxKind, usize>,
+    /// The number of plans that need a person.
+    pub plans_total: usize,
     /// Tasks that run now.
     pub running: Vec<RunningNow>,
     /// The number of all running tasks.
@@ -177,6 +181,9 @@ impl Service {
             ))
         });
         inbox.total = inbox.items.len();
+        for item in &inbox.items {
+            *inbox.totals.entry(item.kind).or_default() += 1;
+        }
         inbox.items.truncate(ITEMS_MAX);
         let approvals = inbox.items.iter_mut().filter(|item| item.kind == InboxKind::Approval);
         for item in approvals.take(PREVIEWS_MAX) {
@@ -204,8 +211,10 @@ impl Service {
 /// Whether the summary of a plan leaves open that something of it waits or runs.
 fn may_wait(head: &PlanSummary) -> bool {
     let counts = &head.counts;
-    let waits =
-        head.phase == Phase::AwaitingApproval || head.is_refused() || head.asking > 0 || counts.failed > 0;
+    let waits = matches!(head.phase, Phase::AwaitingApproval | Phase::Failed)
+        || head.is_refused()
+        || head.asking > 0
+        || counts.failed > 0;
     waits || head.goals <= TASKS_READ_MAX && counts.ready + counts.in_progress() > 0
 }
 
@@ -213,6 +222,7 @@ impl Inbox {
     /// Adds what waits and runs in a plan.
     fn read(&mut self, statuses: &PlanStatuses, plan: &Plan) {
         let (state, spec) = (plan.state(), plan.spec());
+        self.plans_total += usize::from(statuses.needs_you(plan));
         let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
         let title = if title.is_empty() { plan.id().as_str() } else { title };
         let plan_title = excerpt(title, TEXT_COLUMNS_MAX).into_owned();

@@ -1,9 +1,12 @@
 //! The lifecycle of a plan: create, approve, pause, resume, cancel, retry, archive, restore, purge.
 
+use std::collections::HashSet;
+
+use serde::Serialize;
 use waypost_config::Config;
 use waypost_core::{
     Actor, ActorKind, Command, Draft, Event, Phase, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
-    TaskChanges, TaskId, validate,
+    TaskChanges, TaskId, Timestamp, validate,
 };
 use waypost_store::{NewPlan, WriteError};
 
@@ -27,6 +30,22 @@ pub struct CreateOptions {
     pub approval: ApprovalRule,
     /// Who owns the plan.
     pub owner: OwnerRule,
+}
+
+/// What a restore of an earlier version would do to tasks. Tasks that it does not name keep what they have produced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RestorePreview {
+    /// Ended tasks whose work differs: they become pending again.
+    pub reset: Vec<TaskId>,
+    /// Tasks that come back, without what they had produced.
+    pub added: Vec<TaskId>,
+    /// Tasks that are removed.
+    pub removed: Vec<TaskId>,
+    /// The reset and removed tasks whose result or output goes.
+    pub outputs_lost: Vec<TaskId>,
+    /// Why the version cannot be restored now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// Who owns a new plan.
@@ -296,6 +315,37 @@ impl Service {
     ) -> WriteResult {
         let command = Command::RollBackTask { task: task.clone(), detach: drop_dependencies };
         self.write(by, plan, vec![command], guard)
+    }
+
+    /// Returns what a restore of an earlier version would do now to what the tasks have produced.
+    pub fn restore_preview(&self, plan: &PlanId, version: u64) -> Result<RestorePreview, ServiceError> {
+        let draft = Box::new(self.plans().at_version(plan, version)?.to_draft());
+        self.read(plan, |plan| {
+            // Whoever asks, a person may decide to do it.
+            let by = Actor::person("");
+            let at = plan.state().updated_at.unwrap_or(Timestamp::from_micros(0));
+            let mut preview = RestorePreview::default();
+            let events = match plan.decide(&by, at, &Command::Restore { version, draft: draft.clone() }) {
+                Ok(events) => events,
+                Err(refusal) => return RestorePreview { refused: Some(refusal.to_string()), ..preview },
+            };
+            for event in events {
+                if let Event::TasksReset { tasks } = event {
+                    preview.reset.extend(tasks);
+                } else if let Event::TasksAdded { tasks, .. } = event {
+                    preview.added.extend(tasks.into_iter().map(|task| task.id));
+                }
+            }
+            let wanted: HashSet<&TaskId> = draft.tasks.iter().map(|task| &task.spec.id).collect();
+            let gone = plan.tasks().map(|(task, _)| &task.spec.id).filter(|id| !wanted.contains(id));
+            preview.removed = gone.cloned().collect();
+            let lost = preview.reset.iter().chain(&preview.removed).filter_map(|id| plan.task(id.as_str()));
+            preview.outputs_lost = lost
+                .filter(|task| task.state.output.is_some() || task.state.result.is_some())
+                .map(|task| task.spec.id.clone())
+                .collect();
+            preview
+        })
     }
 
     /// Restores the content of an earlier version, as a new version.

@@ -251,6 +251,12 @@ impl PlanStatuses {
         PlanStatus { sign, label, detail, needs_you: needs_you(sign) && !plan.state().archived }
     }
 
+    /// Whether a person has to act before the plan continues.
+    pub(crate) fn needs_you(&self, plan: &Plan) -> bool {
+        let (sign, _) = Facts::of_plan(plan, self.config.as_deref(), self.has_worker(plan)).status();
+        needs_you(sign) && !plan.state().archived
+    }
+
     /// Whether a person does a task, by the configuration here.
     pub(crate) fn is_for_people(&self, task: &Task) -> bool {
         self.config.as_deref().is_some_and(|config| is_for_people(config, task))

@@ -92,7 +92,7 @@ pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
 
 /// Opens a log for reading. Tasks and cloned repositories can put anything in its place: a link would show another file, and
 /// a pipe would never end.
-fn open_log(path: &Path) -> io::Result<File> {
+pub fn open_log(path: &Path) -> io::Result<File> {
     // The folder of the plan, and that of all logs.
     if path.ancestors().skip(1).take(2).any(Path::is_symlink) {
         return Err(io::Error::other("a log is not read through a link"));

@@ -24,7 +24,9 @@ mod stored_version;
 mod worker_identity;
 mod workers;
 
-pub use attempt_log_file::{FoundLog, NoLog, file_name as log_file_name, find_log, log_path, log_tail};
+pub use attempt_log_file::{
+    FoundLog, NoLog, file_name as log_file_name, find_log, log_path, log_tail, open_log,
+};
 pub use backends::file::FileStore;
 pub use backends::memory::MemoryStore;
 pub use backends::postgres::{PostgresStore, Traffic, without_password};

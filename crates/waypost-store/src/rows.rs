@@ -13,9 +13,10 @@ use waypost_core::{
 const ATTENTION_STEP: i64 = 1_000_000_000_000_000_000;
 
 /// [`PlanSummary::attention`] as an SQL expression.
-pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'active' AND awaits_approval THEN 5 \
-     WHEN phase = 'awaiting_approval' THEN 4 WHEN asking > 0 THEN 3 \
-     WHEN phase = 'failed' OR phase IN ('active', 'paused') AND failed > 0 THEN 2 \
+pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'active' AND awaits_approval THEN 6 \
+     WHEN phase = 'awaiting_approval' THEN 5 WHEN asking > 0 THEN 4 \
+     WHEN phase = 'failed' OR phase IN ('active', 'paused') AND failed > 0 THEN 3 \
+     WHEN phase = 'active' AND running > 0 THEN 2 \
      WHEN phase = 'active' THEN 1 ELSE 0 END) * 1000000000000000000 + coalesce(updated_at, 0))";
 
 /// The summary of a plan: all that a list shows, without its tasks.
@@ -116,14 +117,16 @@ impl PlanSummary {
 
     /// Returns how urgently a person is needed, combined with the last change, as one number to sort by: plans whose
     /// start a worker refused rank above plans that await approval, those above plans with a question, those above plans
-    /// in which something failed, those above active plans, and those above the rest.
+    /// in which something failed, those above plans in which a task runs, those above other active plans, and those
+    /// above the rest.
     pub fn attention(&self) -> i64 {
         let rank = match (self.phase, self.asking) {
-            _ if self.is_refused() => 5,
-            (Phase::AwaitingApproval, _) => 4,
-            (_, 1..) => 3,
-            (Phase::Failed, 0) => 2,
-            (Phase::Active | Phase::Paused, 0) if self.counts.failed > 0 => 2,
+            _ if self.is_refused() => 6,
+            (Phase::AwaitingApproval, _) => 5,
+            (_, 1..) => 4,
+            (Phase::Failed, 0) => 3,
+            (Phase::Active | Phase::Paused, 0) if self.counts.failed > 0 => 3,
+            (Phase::Active, 0) if self.counts.running > 0 => 2,
             (Phase::Active, 0) => 1,
             (Phase::Draft | Phase::Paused | Phase::Completed | Phase::Cancelled, 0) => 0,
         };

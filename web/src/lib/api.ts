@@ -102,8 +102,10 @@ export async function get<T>(path: string): Promise<T> {
   return (await request("GET", path, { accept: "application/json" })).json() as Promise<T>;
 }
 
-export async function getText(path: string): Promise<string> {
-  return (await request("GET", path, { accept: "text/plain, */*" })).text();
+/** Reads the end of a log, and the number of bytes that all of it has. */
+export async function getLog(path: string): Promise<{ text: string; total: number }> {
+  const response = await request("GET", path, { accept: "text/plain, */*" });
+  return { text: await response.text(), total: Number(response.headers.get("x-waypost-log-bytes")) || 0 };
 }
 
 export interface Guard {

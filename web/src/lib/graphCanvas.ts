@@ -2,7 +2,7 @@
 
 import type { Camera, Size } from "./camera";
 import type { Graph, Standing } from "./types";
-import { SIGN } from "./labels";
+import { SIGN, titled } from "./labels";
 
 export const BOX = { width: 200, height: 56 };
 /** Below this scale boxes have no text. */
@@ -239,7 +239,7 @@ function drawWords(context: CanvasRenderingContext2D, scene: Scene, place: numbe
   context.fillStyle = colours.panel;
   context.fillText(SIGN[standing], left + 13, top + BOX.height / 2);
   context.textAlign = "left";
-  const label = graph.labels[place] || graph.ids[place] || "";
+  const label = titled(graph.labels[place], graph.ids[place]);
   const [first, second] = lines(context, label, BOX.width - 42);
   context.fillStyle = colours.text;
   if (second === "") {

@@ -4,7 +4,7 @@ import { get } from "./api";
 import { live, seldom } from "./live.svelte";
 import { page } from "./page.svelte";
 import type { Inbox, InboxItem } from "./types";
-import { several } from "./labels";
+import { mayAct, several, visible } from "./labels";
 
 /** The list is read at most this often while plans change. */
 const READ_AGAIN_MS = 1_500;
@@ -21,8 +21,14 @@ class Waiting {
   #known: Set<string> | null = null;
   #started = false;
 
+  /** The number of things that this user can act on, also of those that are not listed. */
   get total(): number {
-    return this.inbox?.total ?? 0;
+    return Object.entries(this.inbox?.totals ?? {}).reduce((sum, [kind, number]) => (mayAct(kind as InboxItem["kind"], page.me?.role) ? sum + number : sum), 0);
+  }
+
+  /** The listed things that this user can act on. */
+  get items(): InboxItem[] {
+    return this.inbox?.items.filter((item) => mayAct(item.kind, page.me?.role)) ?? [];
   }
 
   /** Whether this browser can show notifications at all. */
@@ -42,8 +48,8 @@ class Waiting {
   async read(): Promise<void> {
     try {
       const found = await get<Inbox>("/inbox");
-      this.#announce(found.items);
       this.inbox = found;
+      this.#announce(this.items);
     } catch (error) {
       // The number is an extra: a page that is not connected says so itself.
       if (this.inbox === null) page.failed(error);
@@ -69,7 +75,7 @@ class Waiting {
     if (!this.notifies || !first || !document.hidden) return;
     const title = fresh.length > 1 ? `${several(fresh.length, "thing")} wait for you` : TITLES[first.kind];
     // One notification a server: the next replaces it.
-    const note = new Notification(title, { body: `${first.plan_title}: ${first.text}`, tag: `waypost ${location.host}`, icon: "/icon.svg" });
+    const note = new Notification(title, { body: visible(`${first.plan_title}: ${first.text}`), tag: `waypost ${location.host}`, icon: "/icon.svg" });
     note.onclick = () => {
       window.focus();
       note.close();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { STATUS_SIGNS } from "./statusSigns";
-import { doneOfAll, PLAN_GROUPS, progress, SIGN, STANDINGS } from "./labels";
+import { doneOfAll, grouped, PLAN_GROUPS, progress, SIGN, STANDINGS, titled, visible } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 
@@ -18,4 +18,20 @@ test("what failed or was skipped is not done", () => {
 test("every status of a plan belongs to one group of the list", () => {
   const grouped = PLAN_GROUPS.flatMap((group) => group.statuses);
   expect([...grouped].sort()).toEqual(Object.keys(STATUS_SIGNS).sort());
+});
+
+test("what needs a person comes first, then what failed, then what runs", () => {
+  const plans = (["done", "failed", "running", "person", "idle", "asking", "running", "approval"] as const).map((name, at) => ({ at, state: { name } }));
+  const order = grouped(plans).flatMap((group) => group.plans.map((plan) => plan.state.name));
+  expect(order).toEqual(["approval", "asking", "person", "failed", "running", "running", "idle", "done"]);
+  expect(grouped(plans)[1]).toEqual({ name: "Running", plans: [plans[2], plans[6]] });
+});
+
+test("titles cannot hide or reorder what stands beside them", () => {
+  expect(titled("safe \u202Egnp.exe", "p")).toBe("safe \ufffdgnp.exe");
+  expect(titled("a\u200bb\u2066c\ufeff", "p")).toBe("a\ufffdb\ufffdc\ufffd");
+  expect(titled("\u200b \u2060", "plan-7")).toBe("plan-7");
+  expect(titled("", "plan-7")).toBe("plan-7");
+  // Hebrew, a joined emoji and a non-joiner are words, not tricks.
+  for (const text of ["שלום", "👩‍💻", "می‌خواهم"]) expect(visible(text)).toBe(text);
 });

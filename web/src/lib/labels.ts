@@ -1,7 +1,7 @@
 // Names and signs. Colour is never the only cue: every status has a sign and a word.
 
 import { STATUS_SIGNS, type StatusSign } from "./statusSigns";
-import type { Counts, Graph, Phase, Standing } from "./types";
+import type { Counts, Graph, InboxItem, Phase, Role, Standing } from "./types";
 
 /** The order of the statuses in lists and filters. */
 export const STANDINGS: Standing[] = [
@@ -55,7 +55,7 @@ export const progress = (counts: Counts): number => (counts.total === 0 ? 0 : co
 /** `31 of 62 done`. */
 export const doneOfAll = (counts: Counts): string => (counts.total === 0 ? "no tasks" : `${count(counts.done)} of ${count(counts.total)} done`);
 
-/** The groups of a list of plans, in their order, with the statuses that belong to them. */
+/** The groups of a list of plans, in their order, with the statuses that belong to them, the most urgent first. */
 export const PLAN_GROUPS: { name: string; statuses: StatusSign[] }[] = [
   { name: "Needs you", statuses: ["refused", "approval", "asking", "person", "failed"] },
   { name: "Running", statuses: ["running", "reported"] },
@@ -63,6 +63,30 @@ export const PLAN_GROUPS: { name: string; statuses: StatusSign[] }[] = [
   { name: "Drafts", statuses: ["rejected", "draft"] },
   { name: "Ended", statuses: ["done", "skipped", "cancelled"] },
 ];
+
+/** Whether a role can act on what waits: people on everything, agents on failures, readers on nothing. */
+export const mayAct = (kind: InboxItem["kind"], role: Role | undefined): boolean => role === "person" || (role === "agent" && kind === "failure");
+
+/** Puts plans into their groups, and in each group the most urgent first; those that are equal keep their order. */
+export function grouped<T extends { state: { name: StatusSign } }>(plans: T[]): { name: string; plans: T[] }[] {
+  return PLAN_GROUPS.map(({ name, statuses }) => ({
+    name,
+    plans: plans.filter((plan) => statuses.includes(plan.state.name)).sort((one, other) => statuses.indexOf(one.state.name) - statuses.indexOf(other.state.name)),
+  })).filter((group) => group.plans.length > 0);
+}
+
+/** Control characters, and those that hide or reorder text. Joiners stay: scripts and emoji need them. */
+// eslint-disable-next-line no-control-regex
+const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]+/gu;
+
+/** Shows as a sign what would hide or reorder text. */
+export const visible = (text: string): string => text.replace(UNSAFE, "\ufffd");
+
+/** The title of a plan or a task, or its id if the title has nothing to see. */
+export const titled = (title: string | undefined, id: string | undefined): string => visible(/[^\s\ufffd]/.test(visible(title ?? "")) ? (title ?? "") : (id ?? ""));
+
+/** Formats a number of bytes: `12.3 MB`. */
+export const bytes = (value: number): string => (value < 1e6 ? `${Math.ceil(value / 1e3)} kB` : `${(value / 1e6).toFixed(1)} MB`);
 
 /** Formats a whole number for people. */
 export const count = (value: number): string => value.toLocaleString("en");

@@ -9,9 +9,13 @@ export type ProgressListener = (report: ProgressReport) => void;
 
 /** Events within this time are delivered together, so that they cause one redraw. */
 const BATCH_MS = 50;
+/** A connection that is back within this time was not lost: streams end whenever tokens change. */
+const LOST_MS = 1_000;
 class Live {
   /** Whether the stream is connected. */
   connected = $state(false);
+  /** When the connection was lost, in milliseconds; null while there is one, or never was one. */
+  lostAt = $state<number | null>(null);
   #started = false;
   #listeners = new Set<Listener>();
   #waiting: PlanEvent[] = [];
@@ -28,6 +32,7 @@ class Live {
       last: "latest",
       opened: () => {
         this.connected = true;
+        this.lostAt = null;
         // Another tab has signed in.
         if (page.signedOut) void page.look();
         // The server resumes after the last received event. A page that has received none may have missed some, and may
@@ -37,7 +42,8 @@ class Live {
       },
       lost: (error) => {
         this.connected = false;
-        // The server responded, but not with events: a restarted server has no sessions.
+        this.lostAt ??= Date.now();
+        // The server responded, but not with events: the session may have ended.
         if (error?.status) return page.look();
       },
       hear: ({ name, data }) => {
@@ -50,6 +56,11 @@ class Live {
         this.#timer ??= setTimeout(() => this.#deliver(), BATCH_MS);
       },
     });
+  }
+
+  /** Whether the page has been without a connection for so long that the person should know. */
+  get isLost(): boolean {
+    return this.lostAt !== null && !page.signedOut && page.now - this.lostAt >= LOST_MS;
   }
 
   #deliver(): void {

@@ -1,6 +1,7 @@
 // The lines of a log: which are errors and warnings, which belong to the protocol between a worker and Waypost, and which
 // match a search. Knows no page.
 
+import { visible } from "./labels";
 import { SgrReader, type Span } from "./sgr";
 
 export interface Line {
@@ -50,11 +51,6 @@ export class LogReader {
     this.lines.push({ number: this.#number, spans, text, kind: kindOf(text) });
   }
 }
-
-/** Control characters and those that reorder text are shown as a sign. */
-// eslint-disable-next-line no-control-regex
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]+/g;
-const visible = (text: string): string => text.replace(UNSAFE, "\ufffd");
 
 /** The first line of each run of errors. */
 export function errors(lines: Line[]): number[] {

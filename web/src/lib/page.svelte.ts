@@ -29,6 +29,10 @@ class Page {
   notes = $state<Note[]>([]);
   clash = $state<Clash | null>(null);
   help = $state(false);
+  /** The number of open modal dialogs: they cover what is not in the topmost. */
+  dialogs = $state(0);
+  /** How often something failed because the session has ended. */
+  refusals = $state(0);
   #next = 0;
 
   constructor() {
@@ -100,6 +104,7 @@ class Page {
     if (error instanceof ApiError) {
       if (error.status === 401) {
         this.signedOut = true;
+        this.refusals++;
         return;
       }
       const note: Note = { id: 0, tone: "bad", text: sentence(error.problem) };

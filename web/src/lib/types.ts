@@ -159,6 +159,8 @@ export interface InboxItem {
   choices?: string[];
   by?: string;
   since?: string;
+  /** Whether it says more than its text, so that nobody should decide here. */
+  is_cut?: boolean;
   /** The digest of what is asked, which an answer names. */
   digest?: string;
   /** The number of tasks that cannot continue before it is settled. */
@@ -181,7 +183,12 @@ export interface RunningNow {
 /** Everything that waits for a person, and what runs now. */
 export interface Inbox {
   items: InboxItem[];
+  /** The number of everything that waits, also of what is not listed. */
   total: number;
+  /** The same number by kind. */
+  totals: Partial<Record<InboxItem["kind"], number>>;
+  /** The number of plans that need a person. */
+  plans_total: number;
   running: RunningNow[];
   running_total: number;
   more: boolean;
@@ -295,6 +302,8 @@ export interface PreviewGroup {
   role: "machine" | "person" | "parent";
   /** How the program runs: what its executor and check stand for, attempts, time limit. */
   settings: [string, string][];
+  /** How the values of its tasks differ, the rarest first. */
+  pattern: [string, string][];
   warnings: string[];
   tasks: PreviewTask[];
   tasks_total: number;
@@ -354,9 +363,11 @@ export interface Agent {
   last_seen_at?: string;
 }
 
+export type Role = "person" | "agent" | "worker" | "reader";
+
 export interface Me {
   actor: string;
-  role: "person" | "agent" | "worker" | "reader";
+  role: Role;
   version: string;
   store: string;
   worker: boolean;

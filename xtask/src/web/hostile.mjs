@@ -156,4 +156,28 @@ const injection = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
-export const hostile = [["no text of a plan becomes a part of a page", injection]];
+/** Letters that reorder what follows, and letters that nobody sees. */
+const TURNED = "\u202Egnp.exe";
+const UNSEEN = "\u200b\u2060";
+
+const turned = () =>
+  play("turned", "", async (stage, browser) => {
+    const tasks = [{ id: "a", description: `First ${TURNED}` }, { id: "b", description: UNSEEN }];
+    await stage.run("agent:planner", "import", stage.write("turned.json", { format: "waypost/1", id: "turned", title: `Title ${TURNED}`, tasks }));
+    await stage.run("agent:planner", "import", stage.write("unseen.json", { format: "waypost/1", id: "unseen", title: UNSEEN, tasks: [] }));
+    const page = await browser.signIn(stage);
+    await page.getByRole("link", { name: "Title \ufffdgnp.exe" }).waitFor();
+    await page.getByRole("link", { name: "unseen" }).waitFor();
+    for (const view of ["list", "tree", "document", "timeline", "graph", "history"]) {
+      await page.goto(`${stage.site}/plans/turned/${view}`);
+      await page.getByRole("heading", { level: 1, name: "Title \ufffdgnp.exe" }).waitFor();
+      assert.equal(await page.title(), "Title \ufffdgnp.exe · Waypost");
+      if (view === "list" || view === "tree") await page.getByText("First \ufffdgnp.exe").waitFor();
+    }
+    assert.deepEqual(browser.complaints, []);
+  });
+
+export const hostile = [
+  ["no text of a plan becomes a part of a page", injection],
+  ["titles cannot reorder or hide what stands beside them", turned],
+];

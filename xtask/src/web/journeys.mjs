@@ -4,6 +4,7 @@ import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
 import { inbox } from "./inbox.mjs";
 import { large } from "./large.mjs";
+import { lasting } from "./lasting.mjs";
 import { tell } from "./stage.mjs";
 import { stillness } from "./still.mjs";
 
@@ -14,5 +15,5 @@ setTimeout(() => {
   process.exit(1);
 }, ALL_MAX).unref();
 
-const well = await tell([...flow, ...inbox, ...stillness, ...hostile, ...access, ...large]);
+const well = await tell([...flow, ...inbox, ...lasting, ...stillness, ...hostile, ...access, ...large]);
 process.exit(well ? 0 : 1);

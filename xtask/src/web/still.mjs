@@ -125,7 +125,53 @@ const still = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+const changed = () =>
+  play("changed", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", "cat > /dev/null");
+    const tasks = Array.from({ length: TASKS }, (_, place) => ({ id: `t${place}`, description: `Step ${place}`, work: { executor: "steps", inputs: { part: `part ${place}` } } }));
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "many", title: "Many", tasks }));
+    await stage.api("POST", "/plans/many/actions/request-approval", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/many/approval`);
+    const row = page.getByRole("cell", { name: "t0", exact: true });
+    const reject = page.getByRole("button", { name: "Reject" });
+    await row.waitFor();
+    const places = async () => [await row.boundingBox(), await reject.boundingBox()];
+    const before = await places();
+    await stage.api("PATCH", "/plans/many", { goal: "another" });
+    await page.getByRole("alert").getByText(/came in while you were reading/).waitFor();
+    assert.deepEqual(await places(), before);
+    await page.getByRole("button", { name: /^Review version/ }).click();
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const list = () =>
+  play("list", CONFIGURATION, async (stage, browser) => {
+    const bring = (id) => stage.run("agent:planner", "import", stage.write(`${id}.json`, { format: "waypost/1", id, title: `Plan ${id}`, tasks: [{ id: "a", description: "A", work: { executor: "steps" } }] }));
+    for (const id of ["first", "second", "third"]) await bring(id);
+    const page = await browser.signIn(stage);
+    const titles = () => page.locator("a.title").allTextContents();
+    await until("all are listed", async () => (await titles()).length === 3);
+    const before = await titles();
+    // What needs a person would come first, but the pointer is on the list.
+    await page.getByRole("link", { name: before[1] }).hover();
+    const last = before[2].replace("Plan ", "");
+    await stage.api("POST", `/plans/${last}/actions/request-approval`, {});
+    await page.getByRole("table").getByText("needs approval", { exact: true }).waitFor();
+    assert.deepEqual(await titles(), before);
+    await page.getByRole("heading", { name: "Plans" }).hover();
+    await until("it comes first", async () => (await titles())[0] === before[2]);
+    // Without a pointer on it, the list follows by itself.
+    await stage.api("POST", `/plans/${last}/actions/reject`, { reason: "not now" });
+    await stage.api("POST", `/plans/${before[0].replace("Plan ", "")}/actions/request-approval`, {});
+    await until("the other comes first", async () => (await titles())[0] === before[0]);
+    assert.deepEqual(browser.complaints, []);
+  });
+
 export const stillness = [
   ["nothing is approved that was not on screen: not by a search, a jump or the focus", unseen],
+  ["a newer version of what is to be approved moves nothing on the page", changed],
+  ["the list of plans keeps its order under the pointer, and follows when it is gone", list],
   ["the inbox holds still: what is new waits for a click, and a double click acts once", still],
 ];

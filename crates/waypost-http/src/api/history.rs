@@ -91,7 +91,7 @@ pub(crate) struct DiffQuery {
     to: Option<u64>,
 }
 
-/// `GET /plans/{plan}/diff`
+/// `GET /plans/{plan}/diff`. From the newest version to an earlier one, `restore` tells what a restore would do.
 pub(crate) fn diff(
     api: &Api,
     (PlanPath(id), Parameters(between)): (PlanPath, Parameters<DiffQuery>),
@@ -103,7 +103,11 @@ pub(crate) fn diff(
     let mut found = differences_in_full(&old, &new);
     let total = found.len();
     found.truncate(DIFFERENCES_MAX);
-    let value = json!({ "from": between.from, "to": to, "differences": found, "differences_total": total });
+    let mut value =
+        json!({ "from": between.from, "to": to, "differences": found, "differences_total": total });
+    if between.from == latest && to < latest {
+        value["restore"] = json!(api.service.restore_preview(&id, to)?);
+    }
     Ok(Versioned::of(value).warned(&warnings))
 }
 

@@ -1,12 +1,14 @@
-//! The log of an attempt: its end, or as it is written.
+//! The log of an attempt: its end, the whole of it, or as it is written.
 
 use std::convert::Infallible;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -17,7 +19,7 @@ use serde_json::json;
 use tokio::sync::watch::Receiver;
 use waypost_core::{PlanId, Status, TaskId};
 use waypost_service::ServiceError;
-use waypost_store::{FoundLog, NoLog, find_log};
+use waypost_store::{FoundLog, NoLog, find_log, log_path, open_log};
 
 use super::extract::{Parameters, TaskPath};
 use super::response::Problem;
@@ -26,6 +28,10 @@ use super::state::{Api, run_blocking};
 /// Bytes of a log that are sent: default and maximum.
 const LOG_BYTES_DEFAULT: u64 = 64 * 1024;
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of a piece of a log that is sent as a whole.
+const PIECE_BYTES: u64 = 256 * 1024;
+/// The response header with the size of the whole log, in bytes.
+const LOG_BYTES: &str = "x-waypost-log-bytes";
 /// Time between two reads of a log that is being written.
 const LOG_POLL: Duration = Duration::from_millis(250);
 
@@ -37,9 +43,13 @@ pub(crate) struct LogQuery {
     tail: Option<u64>,
     #[serde(default)]
     follow: bool,
+    /// All of the log as a download, however long it is.
+    #[serde(default)]
+    whole: bool,
 }
 
-/// `GET /plans/{plan}/tasks/{task}/log`: the end of the log, or with `follow=true` the log as it is written.
+/// `GET /plans/{plan}/tasks/{task}/log`: the end of the log, with `whole=true` all of it, or with `follow=true` the log as
+/// it is written.
 pub(crate) async fn log(
     State(api): State<Arc<Api>>,
     TaskPath(plan, task): TaskPath,
@@ -56,9 +66,34 @@ pub(crate) async fn log(
         let follower = Follower { api, attempt, seen: last.unwrap_or(0), ends, first: true, over: false };
         return Ok(follower.answer());
     }
+    let kind = (CONTENT_TYPE, "text/plain; charset=utf-8");
+    if wanted.whole {
+        let (body, total) = run_blocking(api, move |api| attempt.whole(api)).await?;
+        let heads = [kind, (CONTENT_DISPOSITION, "attachment")];
+        return Ok((heads, [(LOG_BYTES, total.to_string())], body).into_response());
+    }
     let tail = wanted.tail.unwrap_or(LOG_BYTES_DEFAULT).min(LOG_BYTES_MAX);
-    let (text, _) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
-    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
+    let (text, total) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
+    Ok(([kind], [(LOG_BYTES, total.to_string())], text).into_response())
+}
+
+/// Reads a log in pieces, one while the one before is sent.
+fn pieces(log: impl Read + Send + 'static) -> Body {
+    let pieces = unfold(Some(log), async |log| {
+        let mut log = log?;
+        let read = tokio::task::spawn_blocking(move || {
+            let mut piece = Vec::new();
+            let read = log.by_ref().take(PIECE_BYTES).read_to_end(&mut piece);
+            read.map(|_| (Bytes::from(piece), log))
+        });
+        match read.await.map_err(io::Error::other).and_then(|read| read) {
+            Ok((piece, _)) if piece.is_empty() => None,
+            Ok((piece, log)) => Some((Ok(piece), Some(log))),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    // The compression looks once more after the end.
+    Body::from_stream(pieces.fuse())
 }
 
 /// The attempt that wrote a log.
@@ -94,6 +129,18 @@ impl Attempt {
             task.state.status == Status::Running && task.state.attempt == self.number
         };
         Ok(api.service.view(&self.plan, |plan, _| plan.task(self.task.as_str()).is_some_and(runs))?)
+    }
+
+    /// Returns the whole log and its size in bytes: the local file as it is now, or what the store has of a file on
+    /// another machine.
+    fn whole(&self, api: &Api) -> Result<(Body, u64), Problem> {
+        let path = log_path(&api.logs, &self.plan, &self.task, self.number);
+        let opened = open_log(&path).and_then(|file| file.metadata().map(|about| (file, about.len())));
+        match opened {
+            Ok((file, bytes)) if bytes > 0 => Ok((pieces(file.take(bytes)), bytes)),
+            // Why a file cannot be read, `read` says.
+            Ok(_) | Err(_) => self.read(api, LOG_BYTES_MAX).map(|(text, bytes)| (Body::from(text), bytes)),
+        }
     }
 
     /// Returns the end of the log and its total size in bytes. Reads the local file, or the store's copy of a file on

@@ -242,7 +242,8 @@ fn shapes() -> Value {
         "Graph": object(&["version", "count", "ids", "standing", "from", "to"], version.clone()),
         "Timeline": object(&["version", "rows"], version),
         "History": object(&["versions"], json!({ "versions": { "type": "array" } })),
-        "Differences": object(&["differences", "differences_total"], json!({ "differences_total": number })),
+        "Differences": object(&["differences", "differences_total"], json!({
+            "differences_total": number, "restore": { "type": "object" } })),
         "Taken": object(&["task"], json!({
             "plan": text, "version": number, "task": { "type": ["object", "null"] }, "lease_seconds": number,
             "reasons": { "type": "array", "items": text } })),
@@ -252,12 +253,13 @@ fn shapes() -> Value {
         "EventPage": object(&["events", "cursor", "more"], json!({ "events": { "type": "array" }, "cursor": text })),
         "Workers": list("workers", &object(&["name", "state", "running"], json!({ "name": text }))),
         "Agents": list("agents", &object(&["name", "plans", "running"], json!({ "name": text }))),
-        "Inbox": object(&["items", "total", "running", "running_total", "more"], json!({
+        "Inbox": object(&["items", "total", "totals", "plans_total", "running", "running_total", "more"], json!({
             "items": { "type": "array", "items": object(&["kind", "plan", "plan_title", "version", "text"], json!({
                 "kind": text, "plan": text, "plan_title": text, "version": number, "text": text, "error": text,
                 "tasks": { "type": "array", "items": text }, "tasks_total": number, "holds_up": number,
                 "choices": { "type": "array", "items": text } })) },
-            "total": number, "running": { "type": "array" }, "running_total": number,
+            "total": number, "totals": { "type": "object" }, "plans_total": number,
+            "running": { "type": "array" }, "running_total": number,
             "more": { "type": "boolean" } })),
         "Queues": list("queues", &object(&["name", "concurrency"], json!({ "name": text, "concurrency": number }))),
         "Executors": list("executors", &object(&["name", "kind"], json!({ "name": text, "kind": text }))),

@@ -31,7 +31,7 @@ pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
     pub(crate) at: SocketAddr,
     pub(crate) service: Service,
-    pub(crate) folder: Folder,
+    pub(crate) folder: Arc<Folder>,
     client: Client<HttpConnector, Full<Bytes>>,
     pub(crate) person: String,
     agent: String,
@@ -85,7 +85,16 @@ impl Desk {
     }
 
     fn with(config: Config) -> Self {
-        let folder = Folder::new();
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+        Self::serving(Service::new(plans, Arc::new(config)), Arc::new(Folder::new()))
+    }
+
+    /// Another server of the same store, with tokens of its own.
+    pub(crate) fn again(&self) -> Self {
+        Self::serving(self.service.clone(), Arc::clone(&self.folder))
+    }
+
+    fn serving(service: Service, folder: Arc<Folder>) -> Self {
         let tokens = tokens_in(folder.path());
         let (by, when) = (Actor::person("ada"), Timestamp::from_micros(1_767_225_600_000_000));
         let make =
@@ -96,8 +105,6 @@ impl Desk {
         let only = NewToken { role: Role::Reader, only: Some("/metrics"), ..for_agent("prometheus") };
         let scraper = tokens.make(only, &ada(), when).unwrap().1;
         let lent = tokens.lend(Role::Person, "ada", &by, when).unwrap();
-        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
-        let service = Service::new(plans, Arc::new(config));
         let logs: PathBuf = folder.path().join("logs");
         let api = Api::new(service.clone(), logs, "desk".to_owned());
         let site = Site::new(HostOriginGuard::local(), tokens, Vec::new()).with_api(api);
@@ -520,13 +527,53 @@ fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
     std::fs::write(&path, "first\nsecond\n").unwrap();
     assert_eq!(desk.get("/plans/p/tasks/a/log").text, "first\nsecond\n");
     assert!(desk.get("/plans/p/tasks/a/log?tail=10").text.ends_with("second\n"));
-    assert!(!desk.get("/plans/p/tasks/a/log?tail=10").text.contains("first"));
+    let end = desk.get("/plans/p/tasks/a/log?tail=10");
+    assert!(!end.text.contains("first"));
+    assert_eq!(end.head("x-waypost-log-bytes"), "13", "what is left out can be told");
+    // More than one piece, more than the longest end, and not of one byte a character.
+    let long = "größer\n".repeat(1_000_000);
+    std::fs::write(&path, &long).unwrap();
+    let end = desk.get("/plans/p/tasks/a/log?tail=100000000");
+    assert!(end.text.len() < long.len() && long.ends_with(&end.text), "{}", end.text.len());
+    assert_eq!(end.head("x-waypost-log-bytes"), long.len().to_string());
+    let whole = desk.get("/plans/p/tasks/a/log?whole=true");
+    assert!(whole.text == long, "{}", whole.text.len());
+    assert_eq!(whole.head("content-disposition"), "attachment");
+    let bearer = desk.bearer();
+    let headers = [("authorization", bearer.as_str()), ("accept-encoding", "gzip")];
+    let packed = desk.send("GET", "/api/v1/plans/p/tasks/a/log?whole=true", &headers, Vec::new());
+    assert_eq!((packed.status, packed.head("content-encoding")), (200, "gzip"), "it arrives to its end");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(desk.get("/plans/p/tasks/a/log?whole=true").text, "");
     for format in ["native", "clido", "markdown", "mermaid", "svg", "graphml", "dot"] {
         let file = desk.get(&format!("/plans/p/export?format={format}"));
         assert_eq!(file.status, 200, "{format}: {file:?}");
         assert!(file.head("content-disposition").starts_with("attachment"), "{format}");
     }
     desk.get("/plans/p/export?format=smoke").problem(400);
+}
+
+#[test]
+fn a_comparison_with_an_earlier_version_tells_what_a_restore_would_do() {
+    let desk = Desk::new();
+    desk.plan("p", &["a", "b", "c"]);
+    let edit = |operation: Value| desk.post("/plans/p/edits", &json!({ "operations": [operation] })).ok();
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    edit(json!({ "op": "revise", "task": "a", "set": { "description": "other" } }));
+    edit(json!({ "op": "remove", "task": "c" }));
+    edit(json!({ "op": "add", "task": { "id": "d", "description": "d" } }));
+    for task in ["a", "b", "d"] {
+        let result = json!({ "result": format!("{task} is done"), "output": { "by": task } });
+        desk.post(&format!("/plans/p/tasks/{task}/actions/done"), &result).ok();
+    }
+    let latest = desk.get("/plans/p").ok()["version"].as_u64().unwrap();
+    let found = desk.get(&format!("/plans/p/diff?from={latest}&to=1")).ok();
+    let expected = json!({ "reset": ["a"], "added": ["c"], "removed": ["d"], "outputs_lost": ["a", "d"] });
+    assert_eq!(found["restore"], expected);
+    assert_eq!(desk.get(&format!("/plans/p/diff?from=1&to={latest}")).ok()["restore"], Value::Null);
+    desk.by(&desk.person, "POST", "/plans/p/restore", &[], &json!({ "version": 1 })).ok();
+    let standing = |task: &str| desk.get(&format!("/plans/p/tasks/{task}")).ok()["state"]["result"].clone();
+    assert_eq!((standing("a"), standing("b")), (Value::Null, json!("b is done")), "as it was told");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use waypost_core::Actor;
@@ -185,6 +186,38 @@ fn a_token_has_ten_sessions_and_the_oldest_goes() {
     let last = Page::new(&desk);
     let live: Vec<bool> = pages.iter().chain([&last, &guest]).map(Page::is_live).collect();
     assert!(!live[0] && live[1..].iter().all(|live| *live), "{live:?}");
+}
+
+#[test]
+fn a_restart_signs_nobody_out_and_every_server_of_the_store_knows_who_left() {
+    let first = Desk::new();
+    let by_token = Page::new(&first);
+    let by_link = Page::sign_in(&first, &json!({ "code": first.code }));
+    let left = Page::new(&first);
+    let next = first.again();
+    let at_next = |page: &Page<'_>| Page {
+        desk: &next,
+        origin: page.origin.clone(),
+        cookie: page.cookie.clone(),
+        secret: page.secret.clone(),
+    };
+    for page in [&by_token, &by_link] {
+        assert_eq!(at_next(page).get("/api/v1/me").ok()["actor"], "person:ada");
+    }
+    assert_eq!(left.with_cookies(&left.cookie, "POST", "/logout", "").status, 204);
+    assert!(!at_next(&left).is_live() && !left.is_live());
+    let only_the_cookie = Page { secret: by_link.secret.clone(), ..at_next(&by_token) };
+    assert!(!only_the_cookie.is_live(), "both secrets are of one session");
+
+    let folder = first.folder.path().join("home/.local/state/waypost/sessions");
+    let mut files = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+    let file = files.find(|file| file.extension().is_some_and(|end| end == "json")).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let cookie = by_token.cookie.split_once('=').unwrap().1;
+    assert!(!text.contains(&by_token.secret) && !text.contains(cookie), "only digests are stored");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(!at_next(&by_token).is_live(), "others could have written it");
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn the_operators_tokens_count_unless_others_can_write_the_file() {
 #[test]
 fn an_account_without_a_home_keeps_tokens_only_while_the_process_runs() {
     let folder = Folder::new();
-    let tokens = Tokens::new(TokenFiles { own: None, ..token_files(folder.path()) });
+    let tokens = Tokens::new(TokenFiles { own: None, sessions: None, ..token_files(folder.path()) });
     assert!(matches!(tokens.make(for_agent("planner"), &ada(), at()), Err(TokenError::NoHome)));
     let lent = tokens.lend(Role::Person, "ada", &Actor::person("ada"), at()).unwrap();
     assert_eq!(tokens.list().unwrap(), [lent]);

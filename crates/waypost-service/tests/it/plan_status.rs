@@ -144,6 +144,8 @@ fn the_inbox_lists_what_waits_and_how_much_it_holds_up() {
     assert_eq!(failure.tasks, ["first", "second"].map(id));
     assert_eq!(failure.holds_up, 1);
     assert_eq!((inbox.total, inbox.running_total), (4, 1));
+    assert_eq!(inbox.plans_total, 2, "both plans need a person");
+    assert_eq!(inbox.totals.into_values().collect::<Vec<_>>(), [1, 1, 1, 1]);
     assert_eq!(inbox.running[0].task, TaskId::new("build").unwrap());
 }
 
@@ -174,4 +176,21 @@ fn the_inbox_says_where_there_is_more_to_read() {
         .map(|task| task.to_string())
         .collect();
     assert_eq!(cut, ["e", "b", "c"]);
+}
+
+#[test]
+fn the_numbers_of_the_inbox_count_what_it_does_not_list() {
+    // More than the inbox lists.
+    const QUESTIONS: usize = 205;
+    let names: Vec<String> = (0..QUESTIONS).map(|number| format!("q{number}")).collect();
+    let desk = active(names.iter().map(|name| task(name, &[])).chain([with_work("gate", "human", &[])]));
+    for name in &names {
+        ask(&desk, name, "Which?", &[]);
+    }
+    let inbox = desk.service.inbox().unwrap();
+    assert!(inbox.items.len() < QUESTIONS, "{}", inbox.items.len());
+    assert!(inbox.items.iter().all(|item| item.kind == InboxKind::Question));
+    assert_eq!(inbox.totals[&InboxKind::Question], QUESTIONS);
+    assert_eq!(inbox.totals[&InboxKind::Task], 1, "it is counted, though none is listed");
+    assert_eq!((inbox.total, inbox.plans_total), (QUESTIONS + 1, 1));
 }

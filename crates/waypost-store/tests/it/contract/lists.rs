@@ -210,7 +210,7 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
 
 pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: &Place) {
     let plans = ticking(place);
-    for name in ["rests", "asks", "waits", "failed", "runs", "asked", "later", "refused"] {
+    for name in ["rests", "asks", "waits", "failed", "idle", "asked", "later", "refused"] {
         create_small(&plans, name);
     }
     write(&plans, "refused", Command::Activate).unwrap();
@@ -227,7 +227,7 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
         attempt: None,
         ask: Box::new(QuestionRequest { text: "which one?".into(), ..QuestionRequest::default() }),
     };
-    for name in ["asks", "failed", "runs", "asked"] {
+    for name in ["asks", "failed", "idle", "asked"] {
         write(&plans, name, Command::Activate).unwrap();
     }
     write(&plans, "failed", start("first")).unwrap();
@@ -242,11 +242,12 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
     let answer = Command::AnswerQuestion { task: task_id("first"), answer: "this one".into() };
     write(&plans, "asked", answer).unwrap();
     write(&plans, "later", add("more")).unwrap();
+    write(&plans, "idle", add("more")).unwrap();
     assert_eq!(head(plans.store(), "asks").unwrap().asking, 1);
     assert_eq!(head(plans.store(), "asked").unwrap().asking, 0);
     for limit in 1..=9 {
         let query = Query { sort: Sort::Attention, limit, ..Query::default() };
-        let order = ["refused", "waits", "asks", "failed", "asked", "runs", "later", "rests"];
+        let order = ["refused", "waits", "asks", "failed", "asked", "idle", "later", "rests"];
         assert_eq!(list(&plans, &query), order, "{limit} a page");
         let page = plans.heads(&query).unwrap();
         assert_eq!((page.items.len(), page.total), (limit.min(8), 8));
