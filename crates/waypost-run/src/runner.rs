@@ -219,6 +219,8 @@ pub struct Runner {
     changed: Arc<AtomicBool>,
     aside: bool,
     others_wrote: bool,
+    /// Whether the store has notified it of a change since it looked at its own row.
+    was_notified: bool,
     news: PollBackoff,
     handles: BTreeMap<AttemptKey, AttemptHandle>,
     fences: Fences,
@@ -323,6 +325,7 @@ impl Runner {
             changed,
             aside: false,
             others_wrote: false,
+            was_notified: false,
             news: PollBackoff::new(),
             handles: BTreeMap::new(),
             fences: Fences::default(),
@@ -493,7 +496,7 @@ impl Runner {
             Message::StoreChanged => {
                 // The flag is cleared before the store is read, so that later writes notify again.
                 self.changed.store(false, Ordering::Release);
-                self.others_wrote = true;
+                (self.others_wrote, self.was_notified) = (true, true);
                 self.handle(Input::StoreChanged);
             }
             Message::Aside => self.aside = true,
@@ -817,8 +820,10 @@ impl Runner {
         }
         if self.leases_looked.elapsed() >= LEASES_INTERVAL {
             self.leases_looked = Instant::now();
-            self.tolerate(Access::Read, Self::look_at_own_row)?;
-            self.others_wrote = true;
+            if std::mem::take(&mut self.was_notified) || !self.is_quiet() {
+                self.tolerate(Access::Read, Self::look_at_own_row)?;
+                self.others_wrote = true;
+            }
             self.look_for_lost()?;
         }
         Ok(())

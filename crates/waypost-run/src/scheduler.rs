@@ -211,6 +211,8 @@ struct Followed {
     gone: Vec<(AttemptKey, Loss)>,
     /// Tasks that another process blocks, and until when they are not tried.
     parked: BTreeMap<TaskId, Timestamp>,
+    /// How often in a row others have started the tasks that this worker tried.
+    lost_races: u32,
     /// Tasks that wait for locks, and since when.
     lock_waits: BTreeMap<TaskId, Timestamp>,
     /// When tasks were added that have not started, as far as this process has seen it.

@@ -1,6 +1,8 @@
 //! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
 //! refused.
 
+use std::collections::BTreeSet;
+
 use waypost_config::{ResolvedWork, resolve};
 use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, TaskId};
 use waypost_store::{Lease, LeaseFilter, StoreError, WriteError, is_alive};
@@ -14,8 +16,9 @@ use crate::service::{Guard, Service, Terms, WriteReply};
 use crate::standstill::{may_start_tasks, standstill, starts_with_plan};
 use crate::submit::Start;
 
-/// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock.
-const CANDIDATES_MAX: usize = 200;
+/// Maximum number of tasks to try in one claim: another worker may claim one first, or hold its lock. A few are tried before
+/// the plans of all others are read.
+const CANDIDATES_MAX: [usize; 2] = [8, 200];
 /// Maximum number of expired leases to reclaim at a time.
 const LOST_MAX: usize = 100;
 /// Maximum number of refusals to report when no task could be claimed.
@@ -70,26 +73,35 @@ impl Service {
         self.reclaim_expired_leases(filter.plan)?;
         let terms = Terms { lease_seconds: new_lease_seconds(lease_seconds), ..Terms::starting(Guard::NONE) };
         let mut reasons: Vec<String> = Vec::new();
-        let Claimable { mut tasks, warnings } = self.claimable(filter, CANDIDATES_MAX)?;
-        if let Some(plan) = filter.plan
-            && !self.view(plan, |plan, _| may_start_tasks(plan))?
-        {
-            // Each of them would be refused for the same reason.
-            tasks.clear();
-        }
-        for (plan, task) in tasks {
-            let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
-            self.start_plan_of(by, &plan, &task, Guard::NONE)?;
-            let written = self.check_start(by, &plan, &task);
-            match written.and_then(|()| self.write(by, &plan, vec![start], terms)) {
-                Ok(written) => return Ok(Claimed::Taken { written, task }),
-                Err(error) if error.refusal().is_some_and(is_only_this_one) => {
-                    let reason = error.to_string();
-                    if reasons.len() < REASONS_MAX && !reasons.contains(&reason) {
-                        reasons.push(reason);
-                    }
+        // Otherwise each task of the plan would be refused for the same reason.
+        let may_start =
+            filter.plan.map(|plan| self.view(plan, |plan, _| may_start_tasks(plan))).transpose()?;
+        let (mut tried, mut warnings) = (BTreeSet::new(), Vec::new());
+        for limit in CANDIDATES_MAX {
+            let found = self.claimable(filter, limit)?;
+            let is_all = found.tasks.len() < limit;
+            warnings = found.warnings;
+            let tasks = found.tasks.into_iter().filter(|_| may_start != Some(false));
+            for (plan, task) in tasks {
+                if !tried.insert((plan.clone(), task.clone())) {
+                    continue;
                 }
-                Err(error) => return Err(error),
+                let start = Command::StartTask { task: task.clone(), worker: by.worker.clone() };
+                self.start_plan_of(by, &plan, &task, Guard::NONE)?;
+                let written = self.check_start(by, &plan, &task);
+                match written.and_then(|()| self.write(by, &plan, vec![start], terms)) {
+                    Ok(written) => return Ok(Claimed::Taken { written, task }),
+                    Err(error) if error.refusal().is_some_and(is_only_this_one) => {
+                        let reason = error.to_string();
+                        if reasons.len() < REASONS_MAX && !reasons.contains(&reason) {
+                            reasons.push(reason);
+                        }
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if is_all {
+                break;
             }
         }
         let refusals = std::mem::replace(&mut reasons, self.idle_reasons(by, filter)?);

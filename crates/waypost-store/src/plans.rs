@@ -11,12 +11,13 @@ mod slot_quota;
 pub(crate) mod transaction;
 mod workers;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
+use waypost_core::{Actor, Command, Plan, PlanId, TaskId};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{
@@ -39,6 +40,9 @@ use crate::workers::Slots;
 
 /// Maximum number of ids that an ambiguous prefix lists.
 const CANDIDATES_MAX: usize = 10;
+
+/// The place of a ready task among those of all plans: its priority, when its plan was created, and the plan.
+type Place = (Reverse<i32>, i64, PlanId);
 
 /// Calls the commit hook for each version that is now durable.
 fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) {
@@ -426,42 +430,46 @@ impl PlanStore {
             limit: limit.clamp(1, PLANS_CACHED_MAX),
             ..Query::default()
         };
-        let mut found: Vec<(Option<Timestamp>, ReadyTask)> = Vec::new();
-        let mut warnings;
-        loop {
-            let page = self.heads(&query)?;
-            warnings = page.warnings;
-            let mut enough = page.next.is_none();
-            for head in page.items {
-                // The remaining plans are less urgent than the tasks already found.
-                if found.get(limit.saturating_sub(1)).is_some_and(|(_, last)| last.priority > head.urgency) {
-                    enough = true;
-                    break;
+        let mut found: Vec<(Place, TaskId)> = Vec::new();
+        let warnings = loop {
+            let (mut page, mut is_enough) = (Page::default(), false);
+            let before = found.clone();
+            self.looking(&mut |read, cache| {
+                found.clone_from(&before);
+                page = read.heads(&query)?;
+                is_enough = page.next.is_none();
+                for head in &page.items {
+                    // Plans come in the same order as tasks, so all tasks of this plan and of the next ones come later.
+                    let first = (Reverse(head.urgency), head.created_micros(), head.id.clone());
+                    if found.len() >= limit && found.last().is_none_or(|(last, _)| *last < first) {
+                        is_enough = true;
+                        break;
+                    }
+                    read.expect(&prefetch::of_plan(&head.id, cache));
+                    match catch_up(read, cache, &head.id, head.version) {
+                        // The page warns of it.
+                        Err(StoreError::Corrupt { .. }) => continue,
+                        caught_up => caught_up?,
+                    }
+                    let Some(plan) = cache.get(&head.id) else { continue };
+                    found.extend(plan.as_started().claimable().take(limit).map(|task| {
+                        let place = (Reverse(task.spec.priority), first.1, head.id.clone());
+                        (place, task.spec.id.clone())
+                    }));
+                    // The sort is stable: tasks of one plan keep the order of the plan.
+                    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+                    found.truncate(limit);
                 }
-                let tasks: Vec<(TaskId, i32)> = match self.with_plan(&head.id, |plan| {
-                    let started = plan.as_started();
-                    let tasks = started.claimable().take(limit);
-                    tasks.map(|task| (task.spec.id.clone(), task.spec.priority)).collect()
-                }) {
-                    // The page warns of it.
-                    Err(WriteError::Store(StoreError::Corrupt { .. })) => Vec::new(),
-                    tasks => tasks?,
-                };
-                found.extend(tasks.into_iter().map(|(task, priority)| {
-                    (head.created_at, ReadyTask { plan: head.id.clone(), task, priority })
-                }));
-                // The sort is stable: tasks of one plan keep the order of the plan.
-                found.sort_by(|(a, x), (b, y)| {
-                    y.priority.cmp(&x.priority).then_with(|| a.cmp(b)).then_with(|| x.plan.cmp(&y.plan))
-                });
-            }
-            if enough {
-                break;
+                Ok(())
+            })?;
+            if is_enough {
+                break page.warnings;
             }
             query.after = page.next;
-        }
-        found.truncate(limit);
-        let items: Vec<ReadyTask> = found.into_iter().map(|(_, task)| task).collect();
+        };
+        let ready =
+            |((Reverse(priority), _, plan), task): (Place, TaskId)| ReadyTask { plan, task, priority };
+        let items: Vec<ReadyTask> = found.into_iter().map(ready).collect();
         Ok(Page { total: items.len() as u64, items, next: None, warnings })
     }
 

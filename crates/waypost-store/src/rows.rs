@@ -110,6 +110,15 @@ impl PlanSummary {
         }
     }
 
+    /// Returns when the plan was created, in microseconds, as [`Sort::Urgency`] compares it.
+    pub fn created_micros(&self) -> i64 {
+        self.created_at.map_or(0, Timestamp::as_micros)
+    }
+
+    pub(crate) fn urgency_cursor(&self) -> String {
+        format!("{}|{}", self.urgency, self.created_micros())
+    }
+
     /// Whether the plan is active, and a worker refused to start its tasks until a person approves it again.
     pub fn is_refused(&self) -> bool {
         self.phase == Phase::Active && self.awaits_approval
@@ -660,7 +669,7 @@ pub enum Sort {
     Title,
     /// By id.
     Id,
-    /// By the priority of the most urgent ready task, highest first.
+    /// By the priority of the most urgent ready task, highest first; of those as urgent, the oldest plan first.
     Urgency,
     /// By how much a person is needed, most first ([`PlanSummary::attention`]).
     Attention,
@@ -701,11 +710,18 @@ impl Query {
     pub(crate) fn bad_cursor(&self) -> Option<&str> {
         let after = self.after.as_deref()?;
         let fits = |value: &str| match self.sort {
-            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => value.parse::<i64>().is_ok(),
+            Sort::Updated | Sort::Created | Sort::Attention => value.parse::<i64>().is_ok(),
+            Sort::Urgency => parse_urgency(value).is_some(),
             Sort::Title | Sort::Id => true,
         };
         (!after.split_once('|').is_some_and(|(_, value)| fits(value))).then_some(after)
     }
+}
+
+/// Parses the part of a cursor that [`PlanSummary::urgency_cursor`] wrote: the urgency and the time of creation.
+pub(crate) fn parse_urgency(text: &str) -> Option<(i64, i64)> {
+    let (urgency, created) = text.split_once('|')?;
+    Some((urgency.parse().ok()?, created.parse().ok()?))
 }
 
 /// A bounded part of a list.

@@ -224,7 +224,8 @@ pub trait Transaction: Rewrite {
     /// lease. Progress wakes watchers; a renewal does not.
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>>;
 
-    /// Stores a record in place of an earlier one, or removes it. Does not wake watchers.
+    /// Stores a record in place of an earlier one, or removes it. Does not wake watchers, unless it asks a worker to drain: then
+    /// it may.
     fn put(&mut self, record: Record<'_>) -> Result<()>;
 }
 

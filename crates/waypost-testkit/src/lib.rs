@@ -1,15 +1,17 @@
 //! For tests only: a seeded random source, plans of common shapes, a scripted model server, a real PostgreSQL, a real
-//! Slurm cluster, and the paths of data observed from other programs.
+//! Slurm cluster, a proxy with faults, and the paths of data observed from other programs.
 
 pub mod fake_llm;
 pub mod pgbouncer;
 mod plan_fixtures;
 pub mod postgres;
+mod proxy;
 mod rng;
 pub mod slurm;
 mod supervisor;
 
 pub use plan_fixtures::{chain, fan_out, id, layered, plan_of, task};
+pub use proxy::Proxy;
 pub use rng::SeededRng;
 
 use std::ffi::OsString;

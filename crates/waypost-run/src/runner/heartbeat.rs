@@ -53,6 +53,9 @@ impl Runner {
         row.waits_for = self.slots.as_ref().map(|slots| slots.waits_for()).unwrap_or_default();
         let heartbeat = self.service.heartbeat(&mut row, self.config.lease_seconds, &attempts, &copies)?;
         self.newer_schema = heartbeat.newer_schema;
+        if self.is_quiet() {
+            self.clock.set_to(row.seen);
+        }
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
         self.has_news = false;
         if self.outage.lasts() {
@@ -104,7 +107,20 @@ impl Runner {
         self.renewed.elapsed() >= self.lease() && self.scheduler.held().next().is_some()
     }
 
-    /// Once a second: reads the store's time, and whether this run was asked to drain.
+    /// Whether this run needs nothing from a store that notifies it of every change: no task of its plans is in progress, on any
+    /// machine, and it waits neither for a slot nor for a place to follow another plan. Its heartbeats read the rest.
+    pub(super) fn is_quiet(&self) -> bool {
+        let in_progress = |id: &PlanId| {
+            self.scheduler.plan(id).is_some_and(|plan| plan.in_progress().next().is_some())
+                || !self.scheduler.is_idle(id)
+        };
+        self.slots.as_ref().is_some_and(|slots| !slots.is_any_full())
+            && !self.offers.as_ref().is_some_and(|offers| offers.more)
+            && !self.outage.lasts()
+            && !self.scheduler.followed().any(in_progress)
+    }
+
+    /// Once a second, unless it is quiet: reads the store's time, and whether this run was asked to drain.
     pub(super) fn look_at_own_row(&mut self) -> Result<(), StoreError> {
         let (now, stored) = self.plans.store().query(|read| {
             Ok((read.now(), read.workers(WorkerFilter::Name(&self.row.name), 1)?.items.pop()))

@@ -21,6 +21,8 @@ use waypost_exec::AttemptKey;
 const SHARED_READY_MAX: usize = 512;
 /// Ready tasks of a shared plan that are examined for one write.
 const SHARED_LOOKED_MAX: usize = 16 * SHARED_READY_MAX;
+/// Maximum number of lost races that count: a worker then begins this many powers of two further ahead.
+const LOST_RACES_MAX: u32 = 9;
 /// Tasks that end at once that a worker always tries, even if they are in the parts of others.
 const SHARED_INSTANTS_MIN: usize = 32;
 
@@ -42,6 +44,7 @@ impl Followed {
             shared_until: None,
             gone: Vec::new(),
             parked: BTreeMap::new(),
+            lost_races: 0,
             lock_waits: BTreeMap::new(),
             added_at: BTreeMap::new(),
             resumed_at: None,
@@ -83,7 +86,8 @@ impl Followed {
 
     /// Returns the ready tasks in the order in which this worker tries them. Among tasks of the same priority, workers
     /// that share a plan begin with different parts, so that they do not all try the same ones. Tasks in the parts of
-    /// others come after a worker's own.
+    /// others come after a worker's own. A worker that is slow to reach the store, and that others do not know yet, begins
+    /// further ahead: whatever comes first has long been started when its write arrives.
     pub(super) fn ready<'a>(
         &'a self,
         now: Timestamp,
@@ -119,7 +123,12 @@ impl Followed {
                 others.push(task);
             }
         }
-        let tasks = found.into_iter().flat_map(move |(_, mine, mut others)| {
+        let ahead = (1 << self.lost_races) - 1;
+        let tasks = found.into_iter().flat_map(move |(_, mut mine, mut others)| {
+            if !mine.is_empty() {
+                let ahead = ahead % mine.len();
+                mine.rotate_left(ahead);
+            }
             if !others.is_empty() {
                 let count = others.len();
                 others.rotate_left(part.place as usize * count / part.of as usize);
@@ -211,10 +220,17 @@ impl Scheduler {
         let is_ours = |plan: Option<&Plan>, key: &AttemptKey| {
             plan.is_some_and(|plan| live::is_in_progress(plan, key, Some(&worker)))
         };
+        let is_taken = |plan: Option<&Plan>, key: &AttemptKey| {
+            let task = plan.and_then(|plan| plan.task(key.task.as_str()));
+            task.is_some_and(|task| task.state.attempt >= key.attempt)
+        };
+        let (mut won, mut lost) = (false, false);
         for key in pending.starts {
             if is_ours(self.plan(id), &key) {
+                won = true;
                 self.begin_or_wait(now, key);
             } else {
+                lost |= is_taken(self.plan(id), &key);
                 self.forget(&key);
             }
         }
@@ -229,6 +245,41 @@ impl Scheduler {
         let in_progress = self.live.keys().filter(|key| key.plan == *id).count() as u32;
         if let Some(followed) = self.plans.get_mut(id) {
             followed.in_progress = in_progress;
+            followed.lost_races = match (won, lost) {
+                (true, _) => followed.lost_races.saturating_sub(1),
+                (false, true) => (followed.lost_races + 1).min(LOST_RACES_MAX),
+                (false, false) => followed.lost_races,
+            };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waypost_core::{Actor, Command};
+    use waypost_testkit::{plan_of, task};
+
+    #[test]
+    fn a_worker_that_loses_every_race_begins_further_ahead() {
+        let now = Timestamp::from_micros(1);
+        let mut plan = Plan::blank(PlanId::new("p").unwrap());
+        let draft = Box::new(plan_of((0..40).map(|number| task(&format!("t{number}"), &[]))));
+        let create = Command::Create { draft, approval_required: None };
+        let events = plan.decide(&Actor::person("ada"), now, &create).unwrap();
+        plan.advance(&events, now);
+        let mut followed = Followed::new(plan);
+        followed.share(now);
+        let first = |followed: &Followed| {
+            let mut offer = followed.ready(now, Part { place: 0, of: 1 }, |_| true);
+            let count = offer.tasks.peek().map(|task| task.spec.id.to_string());
+            (count.unwrap(), offer.tasks.count())
+        };
+        let begins = [0, 1, 2, 3, LOST_RACES_MAX].map(|lost_races| {
+            followed.lost_races = lost_races;
+            first(&followed)
+        });
+        assert_eq!(begins.map(|(first, _)| first), ["t0", "t1", "t3", "t7", "t31"]);
+        assert_eq!(first(&followed).1, 40, "none is left out");
     }
 }

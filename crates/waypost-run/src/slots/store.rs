@@ -61,6 +61,11 @@ impl StoredSlots {
         waits.map(|(queue, _)| queue.clone()).collect()
     }
 
+    /// Whether all slots of a queue are taken, as far as is known. A slot can become free without a write: when a lease expires.
+    pub(crate) fn is_any_full(&self) -> bool {
+        self.queues().values().any(|known| known.full)
+    }
+
     /// Checks whether queues that were full have a free slot again.
     pub(crate) fn look_again(&self) -> Result<(), StoreError> {
         let full: Vec<String> =

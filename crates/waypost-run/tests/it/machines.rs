@@ -34,6 +34,8 @@ struct Place {
     root: PathBuf,
     /// Whether the store is away.
     away: Arc<AtomicBool>,
+    /// What workers have asked the store for.
+    moments: Arc<Mutex<Vec<Moment>>>,
 }
 
 impl Drop for Place {
@@ -48,19 +50,27 @@ impl Place {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("waypost-machines-{}-{number}", std::process::id()));
         fs::create_dir_all(root.join("work")).unwrap();
-        Self { root, away: Arc::default() }
+        Self { root, away: Arc::default(), moments: Arc::default() }
     }
 
     /// The store as another machine sees it.
     fn plans(&self) -> Arc<PlanStore> {
+        self.plans_noting(Arc::default())
+    }
+
+    /// The same, with a note of every moment.
+    fn plans_noting(&self, moments: Arc<Mutex<Vec<Moment>>>) -> Arc<PlanStore> {
         let path = self.root.join("shared.db");
         let inner: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Durability::Relaxed).unwrap());
         let away = Arc::clone(&self.away);
-        let fault = move |moment: Moment| match moment {
-            Moment::Append | Moment::Commit | Moment::Read if away.load(Ordering::Acquire) => {
-                Err(StoreError::Database("the server is gone".to_owned()))
+        let fault = move |moment: Moment| {
+            moments.lock().unwrap().push(moment);
+            match moment {
+                Moment::Append | Moment::Commit | Moment::Read if away.load(Ordering::Acquire) => {
+                    Err(StoreError::Database("the server is gone".to_owned()))
+                }
+                Moment::Append | Moment::Commit | Moment::Read | Moment::Answer => Ok(()),
             }
-            Moment::Append | Moment::Commit | Moment::Read | Moment::Answer => Ok(()),
         };
         let reach = Some(SharingScope::Machines);
         Arc::new(PlanStore::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
@@ -87,7 +97,8 @@ impl Place {
         };
         let config = loaded(config);
         own_plan::start_all(&self.plans(), &config);
-        Runner::with(self.plans(), config, self.around(name), options).unwrap()
+        Runner::with(self.plans_noting(Arc::clone(&self.moments)), config, self.around(name), options)
+            .unwrap()
     }
 
     fn noted(&self) -> Vec<String> {
@@ -372,6 +383,30 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
     );
     thread.join().unwrap().unwrap();
     assert_eq!(place.noted(), ["1"]);
+}
+
+#[test]
+fn an_idle_worker_asks_the_store_for_nothing_between_its_heartbeats_until_something_is_written() {
+    let place = Place::new();
+    let plans = place.plans();
+    let text = config(1, "echo ran >> noted", "[lease]\nseconds = 9\nheartbeat_seconds = 3\n");
+    let (thread, controller, _) = begin(place.worker("mill", &text, ExitPolicy::UntilAsked));
+    let heartbeat = || {
+        place.moments.lock().unwrap().clear();
+        until("a heartbeat", || place.moments.lock().unwrap().contains(&Moment::Answer));
+        place.moments.lock().unwrap().clone()
+    };
+    // Before the first one, it reads what there is.
+    heartbeat();
+    assert_eq!(heartbeat(), [Moment::Commit, Moment::Answer]);
+    let plan = submit(&plans, "p", 1);
+    own_plan::start(&plans, &loaded(&text), &plan);
+    until("the end of the plan", || {
+        plans.with_plan(&plan, |plan| plan.state().phase).unwrap() == Phase::Completed
+    });
+    controller.say(Control::Drain);
+    thread.join().unwrap().unwrap();
+    assert_eq!(place.noted(), ["ran"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::log::subscription::Subscription;
 use crate::rows::{
     ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, SubscriptionFilter, Totals,
-    Wait, WorkerFilter,
+    Wait, WorkerFilter, parse_urgency,
 };
 use crate::store::Read;
 use crate::workers::Worker;
@@ -19,6 +19,8 @@ use crate::workers::Worker;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Latest(Reverse<i64>),
+    /// The urgency, then the time of creation.
+    Urgent(Reverse<i64>, i64),
     Text(String),
 }
 
@@ -29,7 +31,7 @@ fn value(head: &PlanSummary, sort: Sort) -> Value {
         Sort::Created => latest(head.created_at),
         Sort::Title => Value::Text(head.title.clone()),
         Sort::Id => Value::Text(String::new()),
-        Sort::Urgency => Value::Latest(Reverse(i64::from(head.urgency))),
+        Sort::Urgency => Value::Urgent(Reverse(i64::from(head.urgency)), head.created_micros()),
         Sort::Attention => Value::Latest(Reverse(head.attention())),
     }
 }
@@ -38,6 +40,7 @@ fn value(head: &PlanSummary, sort: Sort) -> Value {
 fn cursor(value: &Value, id: &str) -> String {
     match value {
         Value::Latest(Reverse(micros)) => format!("{id}|{micros}"),
+        Value::Urgent(Reverse(urgency), created) => format!("{id}|{urgency}|{created}"),
         Value::Text(text) => format!("{id}|{text}"),
     }
 }
@@ -45,8 +48,10 @@ fn cursor(value: &Value, id: &str) -> String {
 fn parse_cursor(text: &str, sort: Sort) -> Option<(Value, String)> {
     let (id, value) = text.split_once('|')?;
     let value = match sort {
-        Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
-            Value::Latest(Reverse(value.parse().ok()?))
+        Sort::Updated | Sort::Created | Sort::Attention => Value::Latest(Reverse(value.parse().ok()?)),
+        Sort::Urgency => {
+            let (urgency, created) = parse_urgency(value)?;
+            Value::Urgent(Reverse(urgency), created)
         }
         Sort::Title | Sort::Id => Value::Text(value.to_owned()),
     };

@@ -3,7 +3,7 @@
 
 use waypost_core::Timestamp;
 
-use crate::rows::{ATTENTION, ArchiveFilter, Page, PlanSummary, Query, Sort};
+use crate::rows::{ATTENTION, ArchiveFilter, Page, PlanSummary, Query, Sort, parse_urgency};
 
 /// The columns of a plan summary, in the order in which both backends read them.
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
@@ -89,23 +89,38 @@ impl ListQuery {
             Sort::Urgency => ("urgency", "DESC", "<"),
             Sort::Attention => (ATTENTION, "DESC", "<"),
         };
+        // What decides among plans with the same value, in ascending order.
+        let tie = match query.sort {
+            Sort::Updated | Sort::Created | Sort::Title | Sort::Id | Sort::Attention => "id",
+            Sort::Urgency => "coalesce(created_at, 0), id",
+        };
         // The id comes first: it cannot contain the separator, but a title can.
         if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
-            values.push(match query.sort {
-                Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
-                    Value::Number(value.parse().unwrap_or(i64::MIN))
+            let mut parameters = Vec::new();
+            let mut push = |value: Value| {
+                values.push(value);
+                parameters.push(format!("{parameter}{}", values.len()));
+            };
+            match query.sort {
+                Sort::Updated | Sort::Created | Sort::Attention => {
+                    push(Value::Number(value.parse().unwrap_or(i64::MIN)));
                 }
-                Sort::Title | Sort::Id => Value::Text(text(value)),
-            });
-            values.push(Value::Text(text(id)));
-            let value = format!("{parameter}{}", values.len() - 1);
-            let id = format!("{parameter}{}", values.len());
-            filter.push_str(&format!(" AND ({by} {compare} {value} OR {by} = {value} AND id > {id})"));
+                Sort::Urgency => {
+                    let (urgency, created) = parse_urgency(value).unwrap_or((i64::MIN, i64::MIN));
+                    push(Value::Number(urgency));
+                    push(Value::Number(created));
+                }
+                Sort::Title | Sort::Id => push(Value::Text(text(value))),
+            }
+            push(Value::Text(text(id)));
+            let (value, rest) = (&parameters[0], parameters[1..].join(", "));
+            filter
+                .push_str(&format!(" AND ({by} {compare} {value} OR {by} = {value} AND ({tie}) > ({rest}))"));
         }
         values.push(Value::Number(i64::try_from(query.limit).unwrap_or(i64::MAX - 1).saturating_add(1)));
         let limit = values.len();
         let page = format!(
-            "SELECT {HEAD} FROM {table} WHERE {filter} ORDER BY {by} {order}, id LIMIT {parameter}{limit}"
+            "SELECT {HEAD} FROM {table} WHERE {filter} ORDER BY {by} {order}, {tie} LIMIT {parameter}{limit}"
         );
         Self { count, page, values, counted_by }
     }
@@ -122,7 +137,7 @@ pub(super) fn page(query: &Query, mut items: Vec<PlanSummary>, total: u64) -> Pa
             Sort::Created => time(last.created_at),
             Sort::Title => last.title.clone(),
             Sort::Id => last.id.to_string(),
-            Sort::Urgency => last.urgency.to_string(),
+            Sort::Urgency => last.urgency_cursor(),
             Sort::Attention => last.attention().to_string(),
         };
         format!("{}|{value}", last.id)

@@ -78,6 +78,7 @@ promises! {
         log::the_log_tells_which_plans_were_written_since
         tables::the_tables_follow_random_histories
         tables::ready_tasks_come_by_urgency_and_only_from_plans_that_may_run
+        tables::of_tasks_that_are_as_urgent_those_of_the_oldest_plan_come_first
         tables::what_its_author_skips_counts_as_skipped_before_the_start
         tables::a_lock_that_another_plan_holds_is_refused_and_its_holder_named
         tables::shared_locks_coexist

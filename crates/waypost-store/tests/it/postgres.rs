@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use waypost_core::{Command, Plan};
 use waypost_store::{
-    Durability, LogFilter, NewPlan, PlanStore, PostgresStore, Store, StoreError, WriteError, WriteRequest,
-    open,
+    Durability, LogFilter, NewPlan, PlanStore, PostgresStore, Record, Store, StoreError, Worker,
+    WorkerFilter, WorkerKind, WriteError, WriteRequest, open,
 };
 use waypost_testkit::plan_of;
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, Tls};
@@ -232,6 +232,56 @@ fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_o
     });
     assert_eq!(connections.min(), Some(1), "who does one thing at a time needs one connection");
     assert!(store.traffic().connections <= 2, "one for the writer, one for the numbers");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn the_most_urgent_tasks_take_as_many_round_trips_however_many_plans_there_are() {
+    let place = Place::postgres();
+    let plans = place.plans();
+    let mut count = 0;
+    let mut trips = |plans_total: usize, limit: usize| {
+        for number in count..plans_total {
+            create_small(&plans, &format!("p{number}"));
+        }
+        count = plans_total;
+        // Numbers all versions, so that no reader has to.
+        plans.latest().unwrap();
+        // Another process, which has read none of them.
+        let store = std::sync::Arc::new(PostgresStore::open(&place.location, Durability::Relaxed).unwrap());
+        let before = store.traffic().round_trips;
+        let found = PlanStore::new(store.clone()).claimable(None, limit).unwrap().items;
+        assert_eq!(found.len(), limit);
+        store.traffic().round_trips - before
+    };
+    let few = trips(6, 5);
+    assert!(few <= 1 + 4 * 5, "one for the list, and at most four for each plan that is read: {few}");
+    assert_eq!(trips(200, 5), few);
+    let many = trips(200, 100);
+    assert!(many <= 2 + 4 * 100, "two pages of the list: {many}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_worker_that_is_asked_to_drain_is_woken_and_its_heartbeats_wake_nobody() {
+    let place = Place::postgres();
+    let (plans, other) = (place.plans(), place.plans());
+    let worker = Worker::new("w", "mill", WorkerKind::Worker, vec!["default".to_owned()]);
+    let beat = |worker: &Worker| {
+        let heartbeat = &mut |transaction: &mut dyn waypost_store::Transaction| {
+            transaction.workers(WorkerFilter::Name("w"), 1)?;
+            transaction.put(Record::Worker("w", Some(worker)))
+        };
+        other.store().write(heartbeat).unwrap();
+    };
+    beat(&worker);
+    let mut watch = plans.watch().unwrap();
+    beat(&worker);
+    assert!(!watch.wait(Duration::from_millis(100)).unwrap());
+    assert!(other.drain("w").unwrap());
+    assert!(watch.wait(PATIENCE).unwrap());
+    beat(&Worker { draining: true, ..worker });
+    assert!(!watch.wait(Duration::from_millis(100)).unwrap(), "it is known already");
 }
 
 #[test]

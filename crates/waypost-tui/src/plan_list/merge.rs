@@ -11,7 +11,10 @@ fn compare(a: &PlanSummary, b: &PlanSummary, sort: Sort) -> Ordering {
         Sort::Created => Reverse(a.created_at).cmp(&Reverse(b.created_at)),
         Sort::Title => a.title.cmp(&b.title),
         Sort::Id => Ordering::Equal,
-        Sort::Urgency => Reverse(a.urgency).cmp(&Reverse(b.urgency)),
+        Sort::Urgency => {
+            let key = |head: &PlanSummary| (Reverse(head.urgency), head.created_micros());
+            key(a).cmp(&key(b))
+        }
         Sort::Attention => Reverse(a.attention()).cmp(&Reverse(b.attention())),
     };
     by_value.then_with(|| a.id.cmp(&b.id))

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode, mkfifoat};
 use serde_json::Value;
+use waypost_testkit::Proxy;
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, Tls};
 
-use crate::proxy::Proxy;
 use crate::workload;
 
 /// How long one command may take before it hangs.

@@ -9,7 +9,6 @@ mod bystanders;
 mod ground;
 mod nemesis;
 mod order;
-mod proxy;
 mod storm;
 mod workload;
 

@@ -298,7 +298,7 @@ impl<'a> Nemesis<'a> {
     }
 
     /// Something is done to some of the ways at once.
-    fn on_ways(&mut self, act: impl Fn(&crate::proxy::Proxy, &mut SeededRng) -> usize) -> usize {
+    fn on_ways(&mut self, act: impl Fn(&waypost_testkit::Proxy, &mut SeededRng) -> usize) -> usize {
         let mut hit = 0;
         for proxy in self.ground.proxies() {
             if self.dice.chance(60) {
@@ -309,7 +309,7 @@ impl<'a> Nemesis<'a> {
     }
 
     /// Something lasts on one way.
-    fn on_one_way(&mut self, time: Duration, cut: bool, act: impl Fn(&crate::proxy::Proxy)) -> usize {
+    fn on_one_way(&mut self, time: Duration, cut: bool, act: impl Fn(&waypost_testkit::Proxy)) -> usize {
         let number = self.dice.below(self.ground.proxies().len());
         act(&self.ground.proxies()[number]);
         self.reliefs.push((Instant::now() + time, Relief::Open(number, cut)));

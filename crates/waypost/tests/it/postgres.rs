@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waypost_store::{Cursor, Durability, EventFilter, PlanStore, open};
+use waypost_testkit::Proxy;
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer};
 
 use crate::run::{configure, text};
@@ -126,6 +127,7 @@ fn workers_on_several_machines_keep_a_queues_bound_through_a_restart_of_the_serv
         "[queues.default]\nconcurrency = 2\n[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n"
     );
     let machines = [(); 3].map(|()| Machine::new(database.url(), &config));
+    assert!(machines[0].waypost(&["list"]).status.success(), "it makes the tables");
     // Each does one task at a time, so that two at a time are the work of two machines.
     let start = |machine: &Machine<'_>| machine.start(&["worker", "--jobs", "1"]);
     let mut workers: Vec<Running> = machines.iter().map(start).collect();
@@ -163,6 +165,43 @@ fn workers_on_several_machines_keep_a_queues_bound_through_a_restart_of_the_serv
     assert_eq!(counts["done"], begun, "what was begun was finished");
     assert!(begun < 20, "and nothing more was taken");
     assert_eq!(notes(&times).iter().map(|(_, change)| change).sum::<i32>(), 0);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_worker_behind_a_slow_and_lossy_line_gets_its_share() {
+    let server = PostgresServer::start().unwrap();
+    let database = server.database();
+    let proxy = Proxy::to(server.port());
+    let behind = database.url().replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
+    let folder = Workspace::new();
+    let noted = folder.work().join("workers");
+    // The near worker alone needs at least 24 seconds, on any machine.
+    let line = format!("echo $WAYPOST_WORKER >> {}; sleep 0.2", noted.display());
+    let config = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n");
+    let (near, far) = (Machine::new(database.url(), &config), Machine::new(&behind, &config));
+    assert!(near.waypost(&["list"]).status.success(), "it makes the tables");
+    let mut workers = vec![near.start(&["worker", "--jobs", "1"])];
+    let registered = || database.sql("SELECT name FROM waypost_workers");
+    until("that the near one is known", || registered().len() == 1);
+    let name = registered();
+    workers.push(far.start(&["worker", "--jobs", "1"]));
+    until("that both are known", || registered().len() == 2);
+    // The near one writes a version of the plan in about the time that the far one waits for one answer.
+    proxy.lossy(Duration::from_millis(100));
+    near.submit("p", 120);
+    until("the end of the plan", || near.shown("p")["phase"] == "completed");
+    let noted = fs::read_to_string(&noted).unwrap();
+    assert_eq!(noted.lines().count(), 120, "every task ran once");
+    let share = noted.lines().filter(|worker| **worker != name[0]).count();
+    assert!(share > 0, "the far one got none of 120 tasks");
+    assert!(proxy.lost() > 0);
+    for worker in &workers {
+        worker.signal(Signal::TERM);
+    }
+    for worker in &mut workers {
+        assert_eq!(worker.ends(), Some(0));
+    }
 }
 
 #[test]

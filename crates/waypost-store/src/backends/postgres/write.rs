@@ -132,7 +132,12 @@ impl Transaction for Session<'_> {
                 self.lock(Mutex::Worker(name));
                 let record = workers::record(worker)?;
                 let known = self.writing.as_ref().and_then(|writing| writing.workers.get(name));
-                match known.is_some_and(|known| *known == record) {
+                let is_same = known.is_some_and(|known| *known == record);
+                // An idle worker reads its row only when it is notified.
+                if let Some(writing) = self.writing.as_mut().filter(|_| worker.draining && !is_same) {
+                    writing.news.get_or_insert(News::Other);
+                }
+                match is_same {
                     true => (Weight::Heartbeat, vec![workers::renew(worker)]),
                     false => (Weight::Idempotent, workers::put(worker, record)),
                 }

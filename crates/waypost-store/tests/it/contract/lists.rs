@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use waypost_core::{
     Command, Draft, Outcome, Phase, PlanChanges, QuestionRequest, Refinement, StartRefusal,
-    StartRefusalReason, Timestamp,
+    StartRefusalReason, TaskSpec, Timestamp,
 };
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
+use waypost_testkit::task;
 
 use crate::kit::*;
 use crate::place::Place;
@@ -33,12 +34,13 @@ pub(super) fn pages_go_on_where_the_last_one_ended_in_every_order(place: &Place)
     for (name, title) in TITLES {
         titled(&plans, name, title);
     }
-    write(&plans, "e", add("later")).unwrap();
+    write(&plans, "e", add_all([TaskSpec { priority: 1, ..task("later", &[]) }])).unwrap();
     let expected = [
         (Sort::Updated, "eabcdfg"),
         (Sort::Created, "abcdefg"),
         (Sort::Title, "bdeacfg"),
         (Sort::Id, "abcdefg"),
+        (Sort::Urgency, "egfdcba"),
     ];
     for (sort, order) in expected {
         for limit in 1..=9 {

@@ -203,6 +203,22 @@ pub(super) fn ready_tasks_come_by_urgency_and_only_from_plans_that_may_run(place
     assert_eq!(ready(None, 10), ["one/low 10", "one/high 9"]);
 }
 
+pub(super) fn of_tasks_that_are_as_urgent_those_of_the_oldest_plan_come_first(place: &Place) {
+    let plans = place.plans();
+    let urgent = |name: &str, priority: i32| TaskSpec { priority, ..task(name, &[]) };
+    create(&plans, "z", plan_of([urgent("a", 0)]));
+    create(&plans, "y", plan_of([urgent("a", 0), urgent("b", 0)]));
+    create(&plans, "x", plan_of([urgent("a", 5), urgent("b", 0)]));
+    create(&plans, "w", plan_of([urgent("a", 0)]));
+    let all = ["x/a", "z/a", "y/a", "y/b", "x/b", "w/a"];
+    for limit in 1..=7 {
+        // Another process, which has read none of them.
+        let found = place.plans().claimable(None, limit).unwrap().items;
+        let found: Vec<String> = found.iter().map(|task| format!("{}/{}", task.plan, task.task)).collect();
+        assert_eq!(found, all[..limit.min(6)], "the first {limit}");
+    }
+}
+
 pub(super) fn what_its_author_skips_counts_as_skipped_before_the_start(place: &Place) {
     let plans = place.plans();
     let skip = TaskSpec { skip: true, ..task("a", &[]) };
