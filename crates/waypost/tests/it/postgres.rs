@@ -176,7 +176,6 @@ fn a_worker_behind_a_slow_and_lossy_line_gets_its_share() {
     let behind = database.url().replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
     let folder = Workspace::new();
     let noted = folder.work().join("workers");
-    // The near worker alone needs at least 24 seconds, on any machine.
     let line = format!("echo $WAYPOST_WORKER >> {}; sleep 0.2", noted.display());
     let config = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n");
     let (near, far) = (Machine::new(database.url(), &config), Machine::new(&behind, &config));
@@ -189,13 +188,11 @@ fn a_worker_behind_a_slow_and_lossy_line_gets_its_share() {
     until("that both are known", || registered().len() == 2);
     // The near one writes a version of the plan in about the time that the far one waits for one answer.
     proxy.lossy(Duration::from_millis(100));
-    near.submit("p", 120);
-    until("the end of the plan", || near.shown("p")["phase"] == "completed");
-    let noted = fs::read_to_string(&noted).unwrap();
-    assert_eq!(noted.lines().count(), 120, "every task ran once");
-    let share = noted.lines().filter(|worker| **worker != name[0]).count();
-    assert!(share > 0, "the far one got none of 120 tasks");
-    assert!(proxy.lost() > 0);
+    // More than the near one does while anybody waits here.
+    near.submit("p", 1_000);
+    let is_far = |worker: &str| worker != name[0];
+    let has_share = || fs::read_to_string(&noted).is_ok_and(|noted| noted.lines().any(is_far));
+    until("a share of the far one, some packets lost", || has_share() && proxy.lost() > 0);
     for worker in &workers {
         worker.signal(Signal::TERM);
     }
