@@ -212,7 +212,7 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
 
 pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: &Place) {
     let plans = ticking(place);
-    for name in ["rests", "asks", "waits", "failed", "idle", "asked", "later", "refused"] {
+    for name in ["rests", "asks", "waits", "failed", "runs", "idle", "asked", "later", "refused"] {
         create_small(&plans, name);
     }
     write(&plans, "refused", Command::Activate).unwrap();
@@ -229,9 +229,10 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
         attempt: None,
         ask: Box::new(QuestionRequest { text: "which one?".into(), ..QuestionRequest::default() }),
     };
-    for name in ["asks", "failed", "idle", "asked"] {
+    for name in ["asks", "failed", "runs", "idle", "asked"] {
         write(&plans, name, Command::Activate).unwrap();
     }
+    write(&plans, "runs", start("first")).unwrap();
     write(&plans, "failed", start("first")).unwrap();
     let outcome = Outcome::Failed { error: "no disk".to_owned(), evidence: None };
     let fail = Command::FinishTask { task: task_id("first"), attempt: None, outcome, retry: None };
@@ -247,11 +248,11 @@ pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: 
     write(&plans, "idle", add("more")).unwrap();
     assert_eq!(head(plans.store(), "asks").unwrap().asking, 1);
     assert_eq!(head(plans.store(), "asked").unwrap().asking, 0);
-    for limit in 1..=9 {
+    for limit in 1..=10 {
         let query = Query { sort: Sort::Attention, limit, ..Query::default() };
-        let order = ["refused", "waits", "asks", "failed", "asked", "idle", "later", "rests"];
+        let order = ["refused", "waits", "asks", "failed", "runs", "idle", "asked", "later", "rests"];
         assert_eq!(list(&plans, &query), order, "{limit} a page");
         let page = plans.heads(&query).unwrap();
-        assert_eq!((page.items.len(), page.total), (limit.min(8), 8));
+        assert_eq!((page.items.len(), page.total), (limit.min(9), 9));
     }
 }
