@@ -173,6 +173,25 @@ fn a_cloned_repository_runs_nothing_unless_it_is_trusted() {
 
 #[test]
 #[ignore = "needs tmux"]
+fn a_folder_that_others_can_write_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let workspace = workspace();
+    let shared = workspace.root.join("shared");
+    fs::create_dir_all(shared.join("mine")).unwrap();
+    // Planted by somebody, with a plan that waits to be run.
+    fs::rename(workspace.work().join(".waypost"), shared.join(".waypost")).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let tmux = Tmux::new(&workspace, 200, 30);
+    tmux.line(&format!("cd {}; waypost tui demo; echo ended-$?", shared.join("mine").display()));
+    let screen = tmux.wait("ended-5");
+    assert!(screen.contains("which others can write, and is not used"), "{screen}");
+    tmux.line("clear; waypost tui");
+    tmux.wait("no plans yet");
+    assert!(!tmux.screen().contains("Rename a type"), "{}", tmux.screen());
+}
+
+#[test]
+#[ignore = "needs tmux"]
 fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     let workspace = workspace();
     says(&workspace, &["task", "revise", "demo", "read", "--description", "Read it twice"]);
