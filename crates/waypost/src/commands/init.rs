@@ -327,7 +327,8 @@ fn with_example(old: &str) -> Result<Merged, Unmergeable> {
 fn is_text_of_its_own(path: &Path) -> bool {
     let leads_there = fs::read_link(path).is_ok_and(|to| to.file_name().is_some_and(|name| name == AGENTS));
     let is_import = |word: &str| {
-        word.strip_prefix('@').is_some_and(|file| file.strip_prefix("./").unwrap_or(file) == AGENTS)
+        let file = word.strip_prefix('@').map(|file| file.trim_end_matches(['.', ',', ';', ':', ')', '!']));
+        file.is_some_and(|file| file.strip_prefix("./").unwrap_or(file) == AGENTS)
     };
     let imports_it = || {
         fs::read_to_string(path)
