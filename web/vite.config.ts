@@ -14,7 +14,12 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     // Plain names: the server tells by the content whether a browser has a file already.
     rollupOptions: {
-      output: { entryFileNames: "assets/app.js", chunkFileNames: "assets/[name].js", assetFileNames: "assets/app[extname]" },
+      output: {
+        entryFileNames: "assets/app.js",
+        chunkFileNames: "assets/[name].js",
+        // The style of the entry is fetched before the first paint, those of other chunks with them.
+        assetFileNames: ({ names }) => (names.includes("index.css") ? "assets/app[extname]" : "assets/[name][extname]"),
+      },
     },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8787", "/login": "http://127.0.0.1:8787" } },

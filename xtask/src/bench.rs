@@ -8,6 +8,8 @@ mod build;
 #[cfg(feature = "bench")]
 mod core;
 #[cfg(feature = "bench")]
+mod git;
+#[cfg(feature = "bench")]
 mod http;
 #[cfg(feature = "bench")]
 mod measure;
@@ -21,6 +23,8 @@ mod report;
 #[cfg(feature = "bench")]
 mod run;
 #[cfg(feature = "bench")]
+mod scale;
+#[cfg(feature = "bench")]
 mod tui;
 
 use anyhow::Result;
@@ -32,10 +36,13 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     if groups == ["build"] {
         return build::run();
     }
-    must(
-        "build the release binary",
-        cargo().args(["build", "--release", "--quiet", "--package", "waypost"]),
-    )?;
+    // The simulation runs no program.
+    if groups.first() != Some(&"scale") {
+        must(
+            "build the release binary",
+            cargo().args(["build", "--release", "--quiet", "--package", "waypost"]),
+        )?;
+    }
     let mut again = cargo();
     again.args(["run", "--release", "--quiet", "--package", "xtask", "--features", "bench", "--", "bench"]);
     must("measure", again.args(groups))
@@ -45,6 +52,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
     let mut report = report::Report::default();
     let wants = |group: &str| matches!(groups, [] | ["core" | "all"]) || groups.contains(&group);
+    if let ["scale", words @ ..] = groups {
+        return scale::run(words);
+    }
     if let ["validate-file", path] = groups {
         return core::validate_file(path);
     }
@@ -70,6 +80,10 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
         let workload = if groups.contains(&"quick") { http::Workload::QUICK } else { http::Workload::WHOLE };
         http::run(&mut report, &workload)?;
     }
+    if groups.contains(&"git") || groups.contains(&"all") {
+        let quick = groups.contains(&"quick");
+        git::run(&mut report, if quick { &git::Workload::QUICK } else { &git::Workload::WHOLE })?;
+    }
     if groups.contains(&"peers") || groups.contains(&"all") {
         peers::run(&mut report)?;
     }
@@ -77,6 +91,15 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
         let quick = groups.contains(&"quick");
         let workload = if quick { postgres::Workload::QUICK } else { postgres::Workload::WHOLE };
         postgres::run(&mut report, &workload)?;
+    }
+    if let ["cluster", parts @ ..] = groups {
+        let extent = if parts.contains(&"quick") {
+            postgres::ClusterWorkload::QUICK
+        } else {
+            postgres::ClusterWorkload::WHOLE
+        };
+        let parts: Vec<&str> = parts.iter().copied().filter(|part| *part != "quick").collect();
+        postgres::cluster(&mut report, &extent, &parts)?;
     }
     if groups.contains(&"postgres-commits") {
         let quick = groups.contains(&"quick");

@@ -1,8 +1,10 @@
-//! Tests the built binary with third-party clients: the MCP Inspector, the Python SDK, Schemathesis, and the official
-//! conformance suite. Uses none of Waypost's own code.
+//! Tests the built binary with clients: the MCP Inspector, the Python SDK, Schemathesis, the official conformance suite, the
+//! Python and TypeScript clients that we distribute, and agents of four SDKs. Uses none of Waypost's own code.
 
 mod conformance;
 mod inspector;
+mod lossy_proxy;
+mod packages;
 mod schemathesis;
 mod sdk;
 mod server;
@@ -25,9 +27,16 @@ pub(crate) fn run_one(waypost: &Path) -> Result<()> {
 
 /// Runs all clients.
 pub(crate) fn run(waypost: &Path) -> Result<()> {
-    let packages = Packages::install("node-clients", PACKAGES)?;
-    inspector::run(&packages, waypost)?;
+    let from_npm = Packages::install("node-clients", PACKAGES)?;
+    inspector::run(&from_npm, waypost)?;
     sdk::run(waypost)?;
+    packages::run(waypost)?;
+    crate::agent_hosts::run(crate::agent_hosts::SDKS)?;
     schemathesis::run(waypost)?;
-    conformance::run(&packages, waypost)
+    conformance::run(&from_npm, waypost)
+}
+
+/// Runs only the Python and TypeScript clients.
+pub(crate) fn run_packages(waypost: &Path) -> Result<()> {
+    packages::run(waypost)
 }

@@ -56,14 +56,22 @@ mod tests {
         ("waypost-core", &[]),
         ("waypost-account", &["waypost-core"]),
         ("waypost-formats", &["waypost-core"]),
+        ("waypost-git", &["waypost-core"]),
         ("waypost-store", &["waypost-core"]),
         ("waypost-config", &["waypost-core"]),
         ("waypost-net", &["waypost-config"]),
         (
             "waypost-service",
-            &["waypost-account", "waypost-config", "waypost-core", "waypost-formats", "waypost-store"],
+            &[
+                "waypost-account",
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-git",
+                "waypost-store",
+            ],
         ),
-        ("waypost-exec", &["waypost-config", "waypost-core", "waypost-net", "waypost-store"]),
+        ("waypost-exec", &["waypost-config", "waypost-core", "waypost-git", "waypost-net", "waypost-store"]),
         ("waypost-llm", &["waypost-config", "waypost-core", "waypost-net"]),
         (
             "waypost-run",
@@ -121,6 +129,7 @@ mod tests {
                 "waypost-config",
                 "waypost-core",
                 "waypost-formats",
+                "waypost-git",
                 "waypost-exec",
                 "waypost-planner",
                 "waypost-service",
@@ -135,6 +144,7 @@ mod tests {
                 "waypost-config",
                 "waypost-core",
                 "waypost-formats",
+                "waypost-git",
                 "waypost-exec",
                 "waypost-http",
                 "waypost-llm",
@@ -147,7 +157,19 @@ mod tests {
             ],
         ),
         ("waypost-testkit", &["waypost-core"]),
-        ("xtask", &["waypost-core", "waypost-formats", "waypost-store", "waypost-testkit", "waypost-tui"]),
+        (
+            "xtask",
+            &[
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-run",
+                "waypost-service",
+                "waypost-store",
+                "waypost-testkit",
+                "waypost-tui",
+            ],
+        ),
     ];
 
     #[test]

@@ -49,7 +49,7 @@ impl Packages {
         std::fs::write(home.join("package.json"), &wanted)?;
         let named: Vec<String> =
             packages.iter().map(|(package, version)| format!("{package}@{version}")).collect();
-        npm()?;
+        available()?;
         let mut install = program("npm");
         install.args(["install", "--no-fund", "--no-audit"]).args(options);
         install.args(["--no-package-lock", "--prefer-online", "--loglevel=error"]).current_dir(&home);
@@ -99,7 +99,7 @@ fn runtime_package() -> Result<String> {
 }
 
 /// Installs npm if it is missing.
-fn npm() -> Result<()> {
+pub(crate) fn available() -> Result<()> {
     if program("npm").arg("--version").output().is_ok_and(|found| found.status.success()) {
         return Ok(());
     }

@@ -99,9 +99,14 @@ fn bare_path() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// `cargo xtask test-clients`: only the third-party clients.
+/// `cargo xtask test-clients`: only the clients.
 pub(crate) fn clients() -> Result<()> {
     crate::clients::run(&test_build()?)
+}
+
+/// `cargo xtask test-clients packages`: only the Python and TypeScript clients.
+pub(crate) fn client_packages() -> Result<()> {
+    crate::clients::run_packages(&test_build()?)
 }
 
 /// `cargo xtask test-browser`: only the dashboard in a browser.

@@ -38,6 +38,8 @@ pub struct Account {
 pub enum Records {
     /// Trusted folders.
     Trust,
+    /// Remotes whose shared plans are trusted.
+    Remotes,
     /// The id of the store at a location.
     Stores,
     /// Tokens of the HTTP API.
@@ -52,6 +54,7 @@ impl Records {
     fn folder(self) -> &'static str {
         match self {
             Self::Trust => "trust",
+            Self::Remotes => "remotes",
             Self::Stores => "stores",
             Self::Tokens => "tokens",
             Self::Sessions => "sessions",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-use waypost_exec::Git;
+use waypost_git::Git;
 
 use crate::actor::account;
 

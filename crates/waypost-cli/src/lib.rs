@@ -3,6 +3,7 @@
 
 pub mod actor;
 pub mod approval_prompt;
+pub mod background_sync;
 pub mod context;
 pub mod error;
 pub mod files;
@@ -15,6 +16,8 @@ pub mod output;
 pub mod plan_folder;
 pub mod plan_input;
 pub mod question_prompt;
+pub mod repository;
+pub mod shared_branch;
 pub mod signals;
 pub mod signing;
 pub mod store_location;

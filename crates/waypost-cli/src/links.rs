@@ -46,7 +46,8 @@ pub enum Telling {
 }
 
 impl Telling {
-    fn is_at_once(self) -> bool {
+    /// Whether something is named on stderr as soon as it is noticed.
+    pub fn is_at_once(self) -> bool {
         match self {
             Self::AtOnce => true,
             Self::IntoLogs => !std::io::stderr().is_terminal(),

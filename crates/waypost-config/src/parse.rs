@@ -30,7 +30,7 @@ use self::reader::{Reader, Table, set};
 use crate::executor::Worker;
 use crate::layer::{Layer, Origin, ReadFile};
 use crate::problem::ConfigProblem;
-use crate::settings::{CONCURRENCY_MAX, Config, Executor, LOG_BYTES_LIMIT, Queue};
+use crate::settings::{CONCURRENCY_MAX, Config, Executor, GitSync, LOG_BYTES_LIMIT, Queue};
 
 /// The hint for a setting that only the user's own file may contain.
 const IN_USER_CONFIG: &str = "write it into the user's configuration, or take it out here";
@@ -169,6 +169,12 @@ impl Table<'_> {
         });
         self.section("tui", |table| table.tui(&mut config.tui));
         self.section("files", |table| table.files(config));
+        self.section("git", |table| {
+            set(&mut config.git.reference, table.text("ref"));
+            set(&mut config.git.remote, table.text("remote"));
+            let words = [("off", GitSync::Off), ("auto", GitSync::Auto)];
+            set(&mut config.git.sync, table.choice("sync", &words));
+        });
     }
 
     /// Reads the folders that the operator trusts. A file that could name itself would be trusted by everybody.

@@ -374,7 +374,37 @@ pub struct Config {
     /// Settings of the terminal interface.
     pub tui: Tui,
     pub files: Files,
+    /// How plans travel with the repository.
+    pub git: Git,
     pub pinned_files: PinnedFiles,
+}
+
+/// How plans travel with the repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Git {
+    /// The reference that holds the shared plans.
+    pub reference: String,
+    /// The remote that they are exchanged with.
+    pub remote: String,
+    pub sync: GitSync,
+}
+
+/// When shared plans are synced without a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GitSync {
+    /// Never.
+    #[default]
+    Off,
+    /// By processes that stay: `mcp`, `serve`, `worker`, `run` and `tui`.
+    Auto,
+}
+
+impl Default for Git {
+    fn default() -> Self {
+        // Not `waypost`: the branches of agents are below `waypost/`, and git has no branch beside branches below it.
+        let (reference, remote) = ("refs/heads/waypost-plans".to_owned(), "origin".to_owned());
+        Self { reference, remote, sync: GitSync::Off }
+    }
 }
 
 impl Default for Config {
@@ -402,8 +432,8 @@ impl Default for Config {
             read_from: Vec::new(),
             ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
-            lease_seconds: 60,
-            heartbeat_seconds: 15,
+            lease_seconds: 15,
+            heartbeat_seconds: 6,
             timeout_seconds: None,
             stop_seconds: 5,
             lock_wait_seconds: 10,
@@ -412,6 +442,7 @@ impl Default for Config {
             retention_seconds: None,
             tui: Tui { mouse: true, keys: Vec::new() },
             files: Files::default(),
+            git: Git::default(),
             pinned_files: PinnedFiles::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! Commands: the requests a front end can make of a plan. `Plan::decide` checks whether they are allowed.
 
+use crate::operation::MergeRequest;
 use crate::{
     ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef,
     ForeignFields, GateRecord, Json, Lock, Phase, QuestionRequest, Refinement, Retry, StartRefusal, TaskId,
@@ -161,6 +162,8 @@ pub enum Command {
         /// Its content.
         draft: Box<Draft>,
     },
+    /// Make the plan what the records of all clones say. Starts nothing. A blank plan accepts it, too.
+    Merge(Box<MergeRequest>),
     /// Ask a person for approval.
     RequestApproval {
         /// The message shown to the person.
@@ -288,6 +291,27 @@ pub enum Command {
     UnholdTask {
         /// The id of the task.
         task: TaskId,
+    },
+    /// Comment on a task, for those who work on it. People and agents can.
+    CommentTask {
+        /// The id of the task.
+        task: TaskId,
+        /// The text of the comment.
+        text: String,
+    },
+    /// Set the labels of a task. They change nothing that runs.
+    LabelTask {
+        /// The id of the task.
+        task: TaskId,
+        /// All labels; blank ones are left out, the others sorted.
+        labels: Vec<String>,
+    },
+    /// Set who is to take care of a task. A hint: others may still claim it.
+    AssignTask {
+        /// The id of the task.
+        task: TaskId,
+        /// A person or agent; empty for nobody.
+        assignee: String,
     },
     /// Reset a finished task, and the tasks that were skipped because of it.
     RetryTask {

@@ -62,6 +62,22 @@ pub enum Event {
         /// The number of the earlier version.
         version: u64,
     },
+    /// Records of other clones were merged. The events that follow say what changed.
+    PlanMerged {
+        /// How many records were new.
+        operations: u64,
+        /// The tags of the clones that they are from.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        from: Vec<String>,
+        /// The state that they lead to: the hash of the heads of all records.
+        state: String,
+        /// How many questions are open.
+        #[serde(default, skip_serializing_if = "is_default")]
+        questions: u32,
+        /// Whether the plan, which had ended, has open tasks again. Nothing of it runs.
+        #[serde(default, skip_serializing_if = "is_default")]
+        to_draft: bool,
+    },
     /// Tasks were added in this order, each after the previous one among its siblings.
     TasksAdded {
         /// The author's part of the new tasks.
@@ -368,5 +384,29 @@ pub enum Event {
     TaskUnheld {
         /// The id of the task.
         task: TaskId,
+    },
+    /// A person or an agent commented on a task.
+    TaskCommented {
+        /// The id of the task.
+        task: TaskId,
+        /// The author of the comment.
+        by: Actor,
+        /// The text of the comment.
+        text: String,
+    },
+    /// The labels of a task changed.
+    TaskLabeled {
+        /// The id of the task.
+        task: TaskId,
+        /// All its labels, sorted.
+        labels: Vec<String>,
+    },
+    /// The task got another assignee.
+    TaskAssigned {
+        /// The id of the task.
+        task: TaskId,
+        /// The person or agent that is to take care of it; absent for nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        assignee: Option<String>,
     },
 }

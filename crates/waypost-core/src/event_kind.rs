@@ -36,6 +36,7 @@ impl Event {
             Self::PlanCreated { .. }
             | Self::PlanRevised { .. }
             | Self::PlanRestored { .. }
+            | Self::PlanMerged { .. }
             | Self::ApprovalRequested { .. }
             | Self::PlanApproved { .. }
             | Self::StartRefused { .. }
@@ -73,7 +74,10 @@ impl Event {
             | Self::OutputReceived { task, .. }
             | Self::OutputWithdrawn { task, .. }
             | Self::TaskHeld { task, .. }
-            | Self::TaskUnheld { task } => Subject::Task(task),
+            | Self::TaskUnheld { task }
+            | Self::TaskCommented { task, .. }
+            | Self::TaskLabeled { task, .. }
+            | Self::TaskAssigned { task, .. } => Subject::Task(task),
         }
     }
 
@@ -95,6 +99,9 @@ impl Event {
                 | Self::TaskRolledBack { .. }
                 | Self::PlanArchived { .. }
                 | Self::PlanUnarchived {}
+                | Self::TaskCommented { .. }
+                | Self::TaskLabeled { .. }
+                | Self::TaskAssigned { .. }
         )
     }
 }

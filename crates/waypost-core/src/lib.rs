@@ -8,6 +8,7 @@
 
 pub mod canonical;
 pub mod limits;
+pub mod operation;
 
 mod command;
 mod diff;
@@ -56,7 +57,7 @@ pub use task::{
     PlannerNotes, Refinement, Retry, Task, TaskSpec, Work,
 };
 pub use task_extras::{
-    Answer, Evidence, GateOutcome, GateRecord, Hold, Question, QuestionRequest, Report, TaskExtras,
+    Answer, Comment, Evidence, GateOutcome, GateRecord, Hold, Question, QuestionRequest, Report, TaskExtras,
 };
 pub use timestamp::{BadTime, Timestamp};
 pub use topology::{critical_path, levels, topological_order};

@@ -34,6 +34,16 @@ pub const CHOICES_MAX: usize = 50;
 pub const QUESTION_STATE_BYTES_MAX: usize = 64 * 1024;
 /// Maximum answers stored per task; the oldest are dropped.
 pub const ANSWERS_MAX: usize = 100;
+/// Maximum bytes of a comment on a task.
+pub const COMMENT_BYTES_MAX: usize = 4 * 1024;
+/// Maximum comments stored per task; the oldest are dropped, those of people last. The history keeps all of them.
+pub const COMMENTS_MAX: usize = 100;
+/// Maximum labels of a task.
+pub const LABELS_MAX: usize = 20;
+/// Maximum bytes of a label.
+pub const LABEL_BYTES_MAX: usize = 64;
+/// Maximum bytes of a task's assignee.
+pub const ASSIGNEE_BYTES_MAX: usize = 256;
 /// Maximum workers whose refusal to start a plan is stored; the oldest are dropped.
 pub const START_REFUSALS_MAX: usize = 20;
 /// Maximum number of rejections that a plan remembers; the oldest are forgotten.
@@ -44,3 +54,15 @@ pub const REFUSAL_DIFFERENCES_MAX: usize = 20;
 pub const EVIDENCE_OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum bytes of the tail of a check's log stored as evidence.
 pub const EVIDENCE_LOG_BYTES_MAX: usize = 8 * 1024;
+/// Maximum bytes of a record of operations, as a line without its end.
+pub const RECORD_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Maximum actions of a record.
+pub const RECORD_ACTIONS_MAX: usize = 10_000;
+/// Maximum parents of a record.
+pub const RECORD_PARENTS_MAX: usize = 1_000;
+/// Maximum records of a plan. Also the highest clock, which counts the records of a chain.
+pub const RECORDS_MAX: usize = 1_000_000;
+/// Maximum bytes of the tag of a clone.
+pub const CLONE_TAG_BYTES_MAX: usize = 32;
+/// Maximum bytes of the key that places a task among its siblings.
+pub const PLACE_BYTES_MAX: usize = 512;

@@ -8,7 +8,8 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::raw_json::is_default;
 use crate::{
-    Actor, Answer, Evidence, GateRecord, Hold, Json, PlanId, Question, Report, TaskExtras, TaskId, Timestamp,
+    Actor, Answer, Comment, Evidence, GateRecord, Hold, Json, PlanId, Question, Report, TaskExtras, TaskId,
+    Timestamp,
 };
 
 /// The stored status of a task. `blocked` and `ready` are derived from the graph and never stored.
@@ -159,11 +160,28 @@ struct WrittenState {
     stopped_by: Option<Actor>,
     gate: Option<Box<GateRecord>>,
     held: Option<Hold>,
+    #[serde(default)]
+    comments: Vec<Comment>,
+    #[serde(default)]
+    labels: Vec<String>,
+    assignee: Option<String>,
 }
 
 impl From<WrittenState> for TaskState {
     fn from(written: WrittenState) -> Self {
-        let WrittenState { reported, evidence, question, answers, stopped_by, gate, held, .. } = written;
+        let WrittenState {
+            reported,
+            evidence,
+            question,
+            answers,
+            stopped_by,
+            gate,
+            held,
+            comments,
+            labels,
+            assignee,
+            ..
+        } = written;
         let aside = TaskExtras {
             reported: reported.map(|reported| *reported),
             evidence: evidence.map(|evidence| *evidence),
@@ -172,6 +190,9 @@ impl From<WrittenState> for TaskState {
             stopped_by,
             gate: gate.map(|gate| *gate),
             held,
+            comments,
+            labels,
+            assignee,
         };
         Self {
             status: written.status,
@@ -247,6 +268,21 @@ impl TaskState {
         self.aside.as_ref()?.held.as_ref()
     }
 
+    /// Returns the comments of people and agents, latest last.
+    pub fn comments(&self) -> &[Comment] {
+        self.aside.as_ref().map_or(&[], |aside| &aside.comments)
+    }
+
+    /// Returns the labels of the task, sorted.
+    pub fn labels(&self) -> &[String] {
+        self.aside.as_ref().map_or(&[], |aside| &aside.labels)
+    }
+
+    /// Returns who is to take care of the task.
+    pub fn assignee(&self) -> Option<&str> {
+        self.aside.as_ref()?.assignee.as_deref()
+    }
+
     /// Returns the answers of people, latest last.
     pub fn answers(&self) -> &[Answer] {
         self.aside.as_ref().map_or(&[], |aside| &aside.answers)
@@ -259,10 +295,10 @@ impl TaskState {
         self.aside = (*aside != TaskExtras::default()).then_some(aside);
     }
 
-    /// Drops all extras but a hold, which outlives what the task has done.
+    /// Drops all extras but a hold, comments, labels and the assignee, which outlive what the task has done.
     pub(crate) fn forget_aside(&mut self) {
         if let Some(aside) = self.aside.take() {
-            self.change_aside(|new| new.held = aside.held);
+            self.change_aside(|new| *new = aside.into_annotations());
         }
     }
 

@@ -182,7 +182,7 @@ impl Complexity {
 
 /// Whether a lock can have several holders at the same time.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LockMode {

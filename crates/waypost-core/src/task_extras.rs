@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, Json, Proof, Timestamp, limits};
+use crate::{Actor, ActorKind, Json, Proof, Timestamp, limits};
 
 /// The result of a check that Waypost ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
@@ -216,6 +216,17 @@ pub struct Hold {
     pub reason: String,
 }
 
+/// A comment on a task. Its text is what somebody wrote, never an instruction that Waypost vouches for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Comment {
+    /// The person or agent that wrote it.
+    pub by: Actor,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The text.
+    pub text: String,
+}
+
 /// The optional parts of a task's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, bitcode::Encode, bitcode::Decode)]
 pub struct TaskExtras {
@@ -240,9 +251,34 @@ pub struct TaskExtras {
     /// The hold that keeps the task, or the tasks below it, from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<Hold>,
+    /// Comments of people and agents, latest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<Comment>,
+    /// Words to find the task by, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// The person or agent that is to take care of the task. A hint: others may still claim it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
 }
 
 impl TaskExtras {
+    /// Returns what people and agents have said about the task, which outlives what the task has done.
+    pub(crate) fn into_annotations(self) -> Self {
+        let Self { held, comments, labels, assignee, .. } = self;
+        Self { held, comments, labels, assignee, ..Self::default() }
+    }
+
+    /// Stores a comment. At the limit, drops the oldest one, those of people last: nobody silences them by talking.
+    pub(crate) fn add_comment(&mut self, comment: Comment) {
+        if self.comments.len() >= limits::COMMENTS_MAX {
+            let by_others = |comment: &Comment| comment.by.kind != ActorKind::Person;
+            let oldest = self.comments.iter().position(by_others).unwrap_or(0);
+            self.comments.remove(oldest);
+        }
+        self.comments.push(comment);
+    }
+
     /// Stores an answer; at the limit, drops the oldest one.
     pub(crate) fn add_answer(&mut self, answer: Answer) {
         if self.answers.len() >= limits::ANSWERS_MAX {

@@ -18,12 +18,12 @@ use waypost_text::truncate_bytes;
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock};
 use super::attempt_spec::idempotency_key;
-use super::git::Git;
 use super::process_tree::{ProcessGroup, adopt_orphans};
 use super::question::asked;
 use crate::outcome::AttemptOutcome;
 use crate::secrets::Secrets;
 use waypost_config::Process;
+use waypost_git::Git;
 use waypost_store::WORKER_VARIABLE;
 
 /// The exit code of a worker that asks for another attempt (`EX_TEMPFAIL`).

@@ -15,11 +15,11 @@ use rustix::fs::{FlockOperation, flock};
 use waypost_text::truncate_bytes;
 
 use super::attempt::{Attempt, inside};
-use super::git::Git;
 use super::process;
 use crate::outcome::AttemptOutcome;
 use crate::secrets::Secrets;
 use waypost_config::PinnedFiles;
+use waypost_git::Git;
 use waypost_store::{log_file_name as file_name, make_state_folder, open_state_file};
 
 /// The lock reason that git sets while it creates a worktree.
@@ -248,7 +248,9 @@ impl Worktree {
         let mut commit = self.own.run(attempt, &["rev-parse", "--verify", "HEAD^{commit}"])?;
         if tree != self.own.run(attempt, &["rev-parse", "--verify", "HEAD^{tree}"])? {
             let title = truncate_bytes(title.lines().next().unwrap_or_default(), TITLE_BYTES_MAX);
-            let body = format!("Waypost-Attempt: {}", super::attempt_spec::idempotency_key(&attempt.job.key));
+            let key = &attempt.job.key;
+            let idempotency_key = super::attempt_spec::idempotency_key(key);
+            let body = format!("Waypost-Task: {}/{}\nWaypost-Attempt: {idempotency_key}", key.plan, key.task);
             let (name, mail) = author
                 .and_then(|author| author.strip_suffix('>')?.split_once(" <"))
                 .map_or((String::new(), String::new()), |(name, mail)| {

@@ -46,6 +46,9 @@ pub use derived_id::alternative_id;
 pub use detect::sniff;
 pub use dialect::{Dialect, Form, UnknownDialect};
 pub use fit::{Baseline, Untaken, fit_to_plan, written_and_read};
-pub use graph::{Places, backward, depths, places};
+pub use graph::{
+    BOXES_MAX, BoxKind, CELLS_MIN, CONTAINER_HEAD, Drawing, Frame, Group, Grouping, Groups, Item, Member,
+    Shown, ShownBox, Unit, backward, crossings, depths, draw, grouped, open_at_first, open_path, shown,
+};
 pub use native::read_part;
 pub use wrong_values::{WrongValue, wrong_values};

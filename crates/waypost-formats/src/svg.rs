@@ -1,4 +1,4 @@
-//! Writes a plan as an SVG picture: boxes from top to bottom in the order of the work, without external resources.
+//! Writes a plan as an SVG picture: boxes from left to right in the order of the work, without external resources.
 //!
 //! Write only. Follows the viewer's light or dark scheme; a status is shown by a drawn sign and by a colour. Above a limit the
 //! tasks are counted by level instead of drawn.
@@ -9,15 +9,17 @@ use waypost_core::{Draft, EffectiveStatus};
 use waypost_text::{excerpt, one_line, truncate, wrap};
 
 use crate::field_writer::{losses, task_loss};
-use crate::graph::Graph;
-use crate::graph::{Layout, Route, layered, levels};
+use crate::graph::{
+    BoxKind, CONTAINER_HEAD, Frame, Graph, Grouping, Item, Member, Shown, backward, draw, grouped, levels,
+    shown,
+};
 use crate::label::xml;
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
 /// Maximum number of tasks that are drawn individually. A larger plan is drawn by level.
 pub(crate) const DRAWN_TASKS_MAX: usize = 2_000;
-/// Maximum number of arrows that are drawn individually.
-const DRAWN_ARROWS_MAX: usize = 20_000;
+/// Maximum number of arrows that are drawn individually: nobody can follow more.
+const DRAWN_ARROWS_MAX: usize = 6_000;
 /// Maximum number of bands of a plan that is drawn by level.
 const BANDS_MAX: usize = 60;
 
@@ -26,7 +28,7 @@ const HEAD_HEIGHT: f64 = 28.0;
 const LINE_HEIGHT: f64 = 15.0;
 const COLUMNS: usize = 31;
 const ID_COLUMNS: usize = 18;
-const PARENT_COLUMNS: usize = 9;
+const ASIDE_COLUMNS: usize = 9;
 const LINES_MAX: usize = 3;
 const MARGIN: f64 = 24.0;
 const TITLE_HEIGHT: f64 = 34.0;
@@ -34,6 +36,11 @@ const LEGEND_HEIGHT: f64 = 34.0;
 const TITLE_COLUMNS: usize = 90;
 /// Maximum columns of the description in a tooltip, and of the dependencies.
 const TOOLTIP_COLUMNS: usize = 400;
+/// The shape that a picture is laid out for.
+const FRAME: (f64, f64) = (1_600.0, 1_000.0);
+/// The radius of the bends of an arrow, and the length of its tip.
+const BEND_RADIUS: f64 = 5.0;
+const TIP_LENGTH: f64 = 6.0;
 
 pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let graph = Graph::of(draft);
@@ -129,83 +136,88 @@ fn tasks(graph: &Graph<'_>) -> (String, f64, f64) {
         0 => HEAD_HEIGHT,
         count => HEAD_HEIGHT + LINE_HEIGHT * count as f64 + 8.0,
     };
-    let sizes: Vec<(f64, f64)> = lines.iter().map(|lines| (BOX_WIDTH, height(lines))).collect();
-    // A child is placed below its parent; if one depends on the other as well, one line is enough.
-    let mut arrows = graph.edges.clone();
-    let ordered = arrows.len();
-    let known: std::collections::HashSet<(usize, usize)> = arrows.iter().copied().collect();
-    let parts = graph.parents.iter().enumerate().filter_map(|(n, parent)| Some(((*parent)?, n)));
-    arrows.extend(
-        parts.filter(|&(whole, part)| !known.contains(&(whole, part)) && !known.contains(&(part, whole))),
-    );
-    let layout = layered(&sizes, &arrows);
+    let shown = whole(graph);
+    let items: Vec<Item> = shown
+        .boxes
+        .iter()
+        .zip(owners(&shown))
+        .map(|(one, task)| Item {
+            size: (BOX_WIDTH, height(&lines[task])),
+            parent: one.outer,
+            is_container: matches!(one.kind, BoxKind::Open(_)),
+        })
+        .collect();
+    let arrows: Vec<(usize, usize)> =
+        graph.edges.iter().map(|&(from, to)| (shown.box_of[from], shown.box_of[to])).collect();
+    let drawing = draw(&items, &arrows, FRAME);
+    let closing = backward(graph.tasks.len(), &graph.edges);
 
     let mut elsewhere = vec![Vec::new(); graph.tasks.len()];
     for (waiting, dependency) in &graph.outside {
         elsewhere[*waiting].push(dependency.to_string());
     }
     let mut svg = String::new();
+    // A container comes before its content, so that it is drawn behind.
+    for (own, task) in owners(&shown).enumerate().filter(|(own, _)| items[*own].is_container) {
+        container(&mut svg, graph, drawing.frames[own], task);
+    }
     svg.push_str("<g class=\"lines\">\n");
-    for (n, route) in layout.routes.iter().enumerate() {
-        svg.push_str(&line(route, n < ordered));
+    for (route, is_closing) in drawing.routes.iter().zip(closing) {
+        svg.push_str(&line(route, is_closing));
     }
     svg.push_str("</g>\n");
-    for node in 0..graph.tasks.len() {
-        task(&mut svg, graph, &layout, &lines[node], sizes[node], node, &elsewhere[node]);
+    for (own, task) in owners(&shown).enumerate().filter(|(own, _)| !items[*own].is_container) {
+        task_box(&mut svg, graph, drawing.frames[own], &lines[task], task, &elsewhere[task]);
     }
-    let back = layout.routes.iter().any(|route| matches!(route, Route::Back(..)));
-    (svg, layout.width + if back { 60.0 } else { 0.0 }, layout.height)
+    (svg, drawing.width, drawing.height)
 }
 
-fn line(route: &Route, is_order: bool) -> String {
-    let curve = |(x0, y0): (f64, f64), (x1, y1): (f64, f64)| {
-        let middle = (y0 + y1) / 2.0;
-        format!("C{x0:.1} {middle:.1} {x1:.1} {middle:.1} {x1:.1} {y1:.1}")
-    };
-    // The tip of the arrow reaches the box; the line ends a little before.
-    let short = |(x, y): (f64, f64)| (x, y - if is_order { 6.0 } else { 0.0 });
-    let (path, class) = match route {
-        Route::Down(points) => {
-            let mut path = String::new();
-            for (n, &point) in points.iter().enumerate() {
-                let point = if n + 1 == points.len() { short(point) } else { point };
-                let piece = match n.checked_sub(1).and_then(|before| points.get(before)) {
-                    None => format!("M{:.1} {:.1}", point.0, point.1),
-                    Some(before) if before.0 == point.0 => format!("V{:.1}", point.1),
-                    Some(before) => curve(*before, point),
-                };
-                path.push_str(&piece);
-            }
-            (path, if is_order { "order" } else { "part" })
-        }
-        Route::Far(start, end) => {
-            let path = format!("M{:.1} {:.1}{}", start.0, start.1, curve(*start, short(*end)));
-            (path, if is_order { "order far" } else { "part far" })
-        }
-        Route::Back((x0, y0), (x1, y1)) => {
-            let out = x0.max(*x1) + 50.0;
-            let path = format!("M{x0:.1} {y0:.1}C{out:.1} {y0:.1} {out:.1} {y1:.1} {:.1} {y1:.1}", x1 + 6.0);
-            (path, if is_order { "order back" } else { "part back" })
-        }
-    };
-    let tip = if is_order { " marker-end=\"url(#tip)\"" } else { "" };
-    format!("<path class=\"{class}\" d=\"{path}\"{tip}/>\n")
+/// The boxes of all tasks: each parent is a frame around its children.
+fn whole(graph: &Graph<'_>) -> Shown {
+    let members: Vec<Member<'_>> = graph
+        .tasks
+        .iter()
+        .zip(&graph.parents)
+        .map(|(task, parent)| Member { id: task.spec.id.as_str(), parent: *parent, executor: "", level: 0 })
+        .collect();
+    let groups = grouped(&members, Some(Grouping::Parent), usize::MAX);
+    let open = (0..groups.groups.len()).collect();
+    shown(&groups, members.len(), &open, usize::MAX)
 }
 
-fn task(
-    svg: &mut String,
-    graph: &Graph<'_>,
-    layout: &Layout,
-    lines: &[String],
-    (width, height): (f64, f64),
-    node: usize,
-    elsewhere: &[String],
-) {
+/// The task of each box.
+fn owners(shown: &Shown) -> impl Iterator<Item = usize> {
+    let mut owners = vec![0; shown.boxes.len()];
+    shown.box_of.iter().enumerate().for_each(|(task, &own)| owners[own] = task);
+    owners.into_iter()
+}
+
+/// An arrow with rounded bends. It ends a little before the box, which its tip reaches.
+fn line(points: &[(f64, f64)], is_closing: bool) -> String {
+    let [first, .., last] = points else { return String::new() };
+    let mut path = format!("M{:.1} {:.1}", first.0, first.1);
+    for corner in points.windows(3) {
+        let [before, at, after] = corner else { continue };
+        let towards = |to: &(f64, f64)| {
+            let (dx, dy) = (to.0 - at.0, to.1 - at.1);
+            let length = dx.hypot(dy);
+            let radius = BEND_RADIUS.min(length / 2.0) / length.max(f64::MIN_POSITIVE);
+            (at.0 + dx * radius, at.1 + dy * radius)
+        };
+        let (begin, end) = (towards(before), towards(after));
+        let _ =
+            write!(path, "L{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}", begin.0, begin.1, at.0, at.1, end.0, end.1);
+    }
+    let _ = write!(path, "H{:.1}", last.0 - TIP_LENGTH);
+    let class = if is_closing { "order back" } else { "order" };
+    format!("<path class=\"{class}\" d=\"{path}\" marker-end=\"url(#tip)\"/>\n")
+}
+
+/// Begins a task: its group with a tooltip.
+fn begin(svg: &mut String, graph: &Graph<'_>, frame: Frame, node: usize) {
     let task = &graph.tasks[node];
-    let (x, y) = layout.corners[node];
     let status = graph.statuses[node].as_str();
-    let id = one_line(task.spec.id.as_str());
-    let mut tooltip = format!("{id} ({status})");
+    let mut tooltip = format!("{} ({status})", one_line(task.spec.id.as_str()));
     let description = excerpt(&task.spec.description, TOOLTIP_COLUMNS);
     if !description.is_empty() {
         tooltip.push_str(&format!("\n{description}"));
@@ -220,19 +232,64 @@ fn task(
     }
     let _ = write!(
         svg,
-        "<g class=\"task {status}\" transform=\"translate({x:.1} {y:.1})\"><title>{}</title>\
-         <rect width=\"{width}\" height=\"{height}\" rx=\"7\"/><use href=\"#sign-{status}\" x=\"8\" y=\"7\"/>\
-         <text class=\"id\" x=\"29\" y=\"19\">{}</text>",
-        xml(&tooltip),
+        "<g class=\"task {status}\" transform=\"translate({:.1} {:.1})\"><title>{}</title>",
+        frame.x,
+        frame.y,
+        xml(&tooltip)
+    );
+}
+
+/// Draws a parent as a frame around its children.
+fn container(svg: &mut String, graph: &Graph<'_>, frame: Frame, node: usize) {
+    begin(svg, graph, frame, node);
+    let task = &graph.tasks[node];
+    let status = graph.statuses[node].as_str();
+    let id = one_line(task.spec.id.as_str());
+    let middle = CONTAINER_HEAD / 2.0;
+    let _ = write!(
+        svg,
+        "<rect class=\"frame\" width=\"{}\" height=\"{}\" rx=\"9\"/><use href=\"#sign-{status}\" x=\"8\" y=\"{}\"/>\
+         <text class=\"id\" x=\"29\" y=\"{}\">{}</text>",
+        frame.width,
+        frame.height,
+        middle - 7.0,
+        middle + 4.0,
         xml(&truncate(&id, ID_COLUMNS))
     );
-    let aside = match (elsewhere.is_empty(), &task.spec.parent) {
-        (false, _) => Some(format!("⇠ {}", excerpt(&elsewhere.join(", "), PARENT_COLUMNS))),
-        (true, Some(parent)) => Some(format!("in {}", excerpt(parent.as_str(), PARENT_COLUMNS))),
-        (true, None) => None,
-    };
-    if let Some(aside) = aside {
-        let _ = write!(svg, "<text class=\"aside\" x=\"{}\" y=\"19\">{}</text>", width - 9.0, xml(&aside));
+    // What the title leaves of the width, in columns.
+    let columns = ((frame.width - 45.0) / 7.0) as usize;
+    let columns = columns.saturating_sub(id.chars().count().min(ID_COLUMNS) + 2);
+    let description = excerpt(&task.spec.description, columns);
+    if columns > 3 && !description.is_empty() {
+        let (x, y) = (frame.width - 9.0, middle + 4.0);
+        let _ = write!(svg, "<text class=\"aside\" x=\"{x}\" y=\"{y}\">{}</text>", xml(&description));
+    }
+    svg.push_str("</g>\n");
+}
+
+fn task_box(
+    svg: &mut String,
+    graph: &Graph<'_>,
+    frame: Frame,
+    lines: &[String],
+    node: usize,
+    elsewhere: &[String],
+) {
+    begin(svg, graph, frame, node);
+    let task = &graph.tasks[node];
+    let status = graph.statuses[node].as_str();
+    let _ = write!(
+        svg,
+        "<rect width=\"{}\" height=\"{}\" rx=\"7\"/><use href=\"#sign-{status}\" x=\"8\" y=\"7\"/>\
+         <text class=\"id\" x=\"29\" y=\"19\">{}</text>",
+        frame.width,
+        frame.height,
+        xml(&truncate(&one_line(task.spec.id.as_str()), ID_COLUMNS))
+    );
+    if !elsewhere.is_empty() {
+        let aside = format!("⇠ {}", excerpt(&elsewhere.join(", "), ASIDE_COLUMNS));
+        let _ =
+            write!(svg, "<text class=\"aside\" x=\"{}\" y=\"19\">{}</text>", frame.width - 9.0, xml(&aside));
     }
     for (n, line) in lines.iter().enumerate() {
         let y = HEAD_HEIGHT + 11.0 + LINE_HEIGHT * n as f64;
@@ -332,11 +389,10 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,
 .aside{text-anchor:end;fill:#57606a;font-size:11px}
 .ground{fill:#ffffff}
 .lines path{fill:none;stroke:#6e7781;stroke-width:1.3}
-.lines .part{stroke:#afb8c1;stroke-dasharray:2 3}
-.lines .far{opacity:.45}
 .lines .back{stroke:#cf222e;stroke-dasharray:5 3}
 .tip{fill:#6e7781}
 .task rect{stroke-width:1.3}
+.task .frame{fill:none;stroke-width:1.3;stroke-dasharray:none}
 .sign,.stroke{fill:none;stroke:currentColor;stroke-width:1.5}
 .cut{fill:none;stroke:#ffffff;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .full{fill:currentColor}
@@ -367,7 +423,6 @@ text{fill:#e6edf3}
 .aside{fill:#9da7b3}
 .ground{fill:#0d1117}
 .lines path{stroke:#7d8590}
-.lines .part{stroke:#484f58}
 .lines .back{stroke:#ff7b72}
 .tip{fill:#7d8590}
 .cut{stroke:#0d1117}

@@ -18,15 +18,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 type File = (&'static str, &'static str, &'static [u8]);
 
 const INDEX: File = ("/index.html", "text/html; charset=utf-8", include_bytes!("../assets/index.html"));
-const FILES: [File; 7] = [
-    INDEX,
-    ("/icon.svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
-    ("/theme.js", "text/javascript", include_bytes!("../assets/theme.js")),
-    ("/licences.txt", "text/plain; charset=utf-8", include_bytes!("../assets/licences.txt")),
-    ("/assets/app.css", "text/css", include_bytes!("../assets/assets/app.css")),
-    ("/assets/app.js", "text/javascript", include_bytes!("../assets/assets/app.js")),
-    ("/assets/markdown.js", "text/javascript", include_bytes!("../assets/assets/markdown.js")),
-];
+/// All files of the dashboard, as `build.rs` lists them.
+const FILES: &[File] = &include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// Whether a path belongs to the dashboard: one of its files, or any path outside the API and the mounted services,
 /// which may be a view.

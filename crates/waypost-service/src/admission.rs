@@ -111,6 +111,9 @@ pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::CancelTask { .. }
         | Command::HoldTask { .. }
         | Command::UnholdTask { .. }
+        | Command::CommentTask { .. }
+        | Command::LabelTask { .. }
+        | Command::AssignTask { .. }
         | Command::RetryTask { .. }
         | Command::RetryPlan
         | Command::RefineTask { .. }
@@ -121,7 +124,8 @@ pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::WithdrawOutput { .. }
         | Command::FinishPlan { .. }
         | Command::Archive
-        | Command::Unarchive => Vec::new(),
+        | Command::Unarchive
+        | Command::Merge(_) => Vec::new(),
     }
 }
 

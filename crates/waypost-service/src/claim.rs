@@ -70,6 +70,7 @@ impl Service {
         filter: ClaimFilter<'_>,
         lease_seconds: Option<u32>,
     ) -> Result<Claimed, ServiceError> {
+        filter.plan.map_or(Ok(()), |plan| self.check_offer(by, plan))?;
         self.reclaim_expired_leases(filter.plan)?;
         let terms = Terms { lease_seconds: new_lease_seconds(lease_seconds), ..Terms::starting(Guard::NONE) };
         let mut reasons: Vec<String> = Vec::new();
@@ -191,8 +192,10 @@ impl Service {
                 Claimable { tasks, warnings: warnings.to_vec() }
             });
         }
-        let ready = self.plans().claimable(filter.queue, limit)?;
-        let tasks = ready.items.into_iter().map(|ready| (ready.plan, ready.task)).collect();
+        let not_offered = self.not_offered()?;
+        let ready = self.plans().claimable(filter.queue, limit.saturating_add(not_offered.len()))?;
+        let tasks = ready.items.into_iter().map(|ready| (ready.plan, ready.task));
+        let tasks = tasks.filter(|(plan, _)| !not_offered.contains(plan)).take(limit).collect();
         Ok(Claimable { tasks, warnings: ready.warnings })
     }
 

@@ -74,6 +74,27 @@ pub enum EditOp {
         /// The id of the task.
         task: TaskId,
     },
+    /// Comment on a task.
+    CommentTask {
+        /// The id of the task.
+        task: TaskId,
+        /// The text.
+        text: String,
+    },
+    /// Set the labels of a task.
+    LabelTask {
+        /// The id of the task.
+        task: TaskId,
+        /// All its labels.
+        labels: Vec<String>,
+    },
+    /// Set who is to take care of a task.
+    AssignTask {
+        /// The id of the task.
+        task: TaskId,
+        /// A person or agent; empty for nobody.
+        assignee: String,
+    },
     /// Pause, resume or end the plan, or request its approval.
     SetPhase {
         /// The new phase.
@@ -180,13 +201,33 @@ impl Service {
     }
 
     fn try_edit(&self, by: &Caller, plan: &PlanId, ops: &Arc<Vec<EditOp>>, guard: Guard) -> WriteResult {
+        let starts = |op: &EditOp| matches!(op, EditOp::SetStatus { status: StatusChange::Running, .. });
+        if ops.iter().any(starts) {
+            self.check_offer(by, plan)?;
+        }
+        let names = |op: &EditOp| match op {
+            EditOp::AddTasks { tasks, .. } => tasks.iter().any(|task| task.id.is_none()),
+            EditOp::ReviseTask { .. }
+            | EditOp::RemoveTask { .. }
+            | EditOp::MoveTask { .. }
+            | EditOp::RevisePlan(_)
+            | EditOp::SetStatus { .. }
+            | EditOp::HoldTask { .. }
+            | EditOp::UnholdTask { .. }
+            | EditOp::CommentTask { .. }
+            | EditOp::LabelTask { .. }
+            | EditOp::AssignTask { .. }
+            | EditOp::SetPhase { .. }
+            | EditOp::SetArchived(_) => false,
+        };
+        let tag = if ops.iter().any(names) { self.shared_tag(plan)? } else { None };
         let references = self.agent_references(plan, ops.iter().flat_map(references).collect())?;
         let (caller, ops) = (by.clone(), Arc::clone(ops));
         // A task set to running is leased like a claimed one.
         let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT), ..Terms::default() };
         let (mut reply, added) = self
             .write_with(by, plan, terms, move |plan| {
-                let mut edit = Edit::new(plan, &caller, &references);
+                let mut edit = Edit { tag: tag.as_deref(), ..Edit::new(plan, &caller, &references) };
                 for op in &*ops {
                     edit.push(op)?;
                 }
@@ -205,6 +246,8 @@ struct Edit<'a> {
     before: &'a Plan,
     by: &'a Caller,
     references: &'a AgentReferences,
+    /// The tag that this clone adds to the ids that it chooses.
+    tag: Option<&'a str>,
     commands: Vec<Command>,
     added: Vec<TaskId>,
     /// Ids that earlier operations of the same edit have taken.
@@ -216,7 +259,7 @@ struct Edit<'a> {
 impl<'a> Edit<'a> {
     fn new(before: &'a Plan, by: &'a Caller, references: &'a AgentReferences) -> Self {
         let (commands, added, taken) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Self { before, by, references, commands, added, taken, parents: BTreeMap::new() }
+        Self { before, by, references, tag: None, commands, added, taken, parents: BTreeMap::new() }
     }
 
     fn push(&mut self, op: &EditOp) -> Result<(), ServiceError> {
@@ -242,6 +285,11 @@ impl<'a> Edit<'a> {
             }
             EditOp::HoldTask { task, reason } => Command::HoldTask { task: self.named(task)?, reason },
             EditOp::UnholdTask { task } => Command::UnholdTask { task: self.named(task)? },
+            EditOp::CommentTask { task, text } => Command::CommentTask { task: self.named(task)?, text },
+            EditOp::LabelTask { task, labels } => Command::LabelTask { task: self.named(task)?, labels },
+            EditOp::AssignTask { task, assignee } => {
+                Command::AssignTask { task: self.named(task)?, assignee }
+            }
             EditOp::SetPhase { phase, summary } => {
                 if phase.is_finished() {
                     self.takes_no_open_plan("end it")?;
@@ -297,7 +345,7 @@ impl<'a> Edit<'a> {
     /// Gives every task its id.
     fn choose_ids(&mut self, tasks: &mut [NewTask]) {
         self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
-        let mut free = self.before.free_task_ids();
+        let mut free = self.before.free_task_ids_of(self.tag);
         for NewTask { id, spec, prefix } in tasks {
             let is_free = |id: &TaskId| !self.taken.contains(id);
             let found = match (id.take(), *prefix) {
@@ -465,7 +513,10 @@ fn named_tasks(op: &EditOp) -> Vec<&TaskId> {
         EditOp::RemoveTask { task, .. }
         | EditOp::SetStatus { task, .. }
         | EditOp::HoldTask { task, .. }
-        | EditOp::UnholdTask { task } => vec![task],
+        | EditOp::UnholdTask { task }
+        | EditOp::CommentTask { task, .. }
+        | EditOp::LabelTask { task, .. }
+        | EditOp::AssignTask { task, .. } => vec![task],
         EditOp::RevisePlan(_) | EditOp::SetPhase { .. } | EditOp::SetArchived(_) => Vec::new(),
     }
 }
@@ -483,6 +534,9 @@ fn references(op: &EditOp) -> Vec<ExternalTaskRef> {
         | EditOp::SetStatus { .. }
         | EditOp::HoldTask { .. }
         | EditOp::UnholdTask { .. }
+        | EditOp::CommentTask { .. }
+        | EditOp::LabelTask { .. }
+        | EditOp::AssignTask { .. }
         | EditOp::SetPhase { .. }
         | EditOp::SetArchived(_) => Vec::new(),
     };

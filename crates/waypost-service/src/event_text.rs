@@ -32,6 +32,17 @@ fn names<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
     names.join(", ")
 }
 
+/// Says what a merge of other clones' records brought.
+fn merged(operations: u64, from: &[String], questions: u32) -> String {
+    let records = count(usize::try_from(operations).unwrap_or(usize::MAX), "record");
+    let from = if from.is_empty() { String::new() } else { format!(" from {}", from.join(", ")) };
+    let open = match questions {
+        0 => String::new(),
+        open => format!("; {} open", count(open as usize, "question")),
+    };
+    format!("merged {records}{from}{open}")
+}
+
 fn with(words: &str, more: &str) -> String {
     let more = excerpt(more, QUOTE_COLUMNS);
     if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
@@ -81,6 +92,7 @@ fn event_words(event: &Event) -> String {
             parts.join("; ")
         }
         Event::PlanRestored { version } => format!("restored version {version}"),
+        Event::PlanMerged { operations, from, questions, .. } => merged(*operations, from, *questions),
         Event::TasksAdded { tasks, .. } => format!("added {}", names(tasks.iter().map(|task| &task.id))),
         Event::TaskRevised { task } => format!("revised {}", task.id),
         Event::TasksRemoved { tasks } => format!("removed {}", names(tasks.iter())),
@@ -157,6 +169,15 @@ fn event_words(event: &Event) -> String {
         }
         Event::TaskHeld { task, by, reason } => with(&format!("{task} held by {by}"), reason),
         Event::TaskUnheld { task } => format!("{task} is no longer held"),
+        Event::TaskCommented { task, by, text } => with(&format!("{by} commented on {task}"), text),
+        Event::TaskLabeled { task, labels } => match labels.as_slice() {
+            [] => format!("{task} has no labels"),
+            labels => format!("{task} labelled {}", labels.join(", ")),
+        },
+        Event::TaskAssigned { task, assignee } => match assignee {
+            Some(assignee) => format!("{task} assigned to {assignee}"),
+            None => format!("{task} assigned to nobody"),
+        },
     }
 }
 

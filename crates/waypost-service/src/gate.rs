@@ -11,7 +11,7 @@ use waypost_config::{Config, Definitions, ResolvedWork, resolve};
 use waypost_core::canonical::sha256;
 use waypost_core::{
     Actor, ActorKind, Command, Dependency, Draft, Event, ExternalTaskRef, GateOutcome, GateRecord, Json,
-    OpenBefore, Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp, Work,
+    OpenBefore, Outcome, Phase, Plan, PlanId, Refusal, Status, TaskId, TaskState, Timestamp, Work,
 };
 use waypost_text::hex;
 
@@ -44,9 +44,13 @@ pub fn gates_of(config: &Config, plan: &Plan) -> Vec<HumanTask> {
 pub(crate) fn human_tasks(config: &Config, plan: &Plan) -> Vec<TaskId> {
     let approved = LazyCell::new(|| approved_as_human(plan));
     let is_for_people = |work: &Work| is_human_or(config, work, || approved.contains(&work.executor));
-    let tasks = plan.tasks().map(|(task, _)| task);
-    let for_people = tasks.filter(|task| task.spec.work.as_deref().is_some_and(is_for_people));
-    for_people.map(|task| task.spec.id.clone()).collect()
+    let mut found = Vec::new();
+    plan.for_each_spec(|spec| {
+        if spec.work.as_deref().is_some_and(is_for_people) {
+            found.push(spec.id.clone());
+        }
+    });
+    found
 }
 
 /// Returns the tasks that do not start: those behind gates of the plan that no person ended, and those that wait for gates of
@@ -65,8 +69,7 @@ pub fn tasks_behind_gates(
 
 /// Returns the tasks of a plan that wait for tasks of other plans.
 pub fn external_tasks(plan: &Plan) -> Vec<TaskId> {
-    let waits = |task: &&Task| task.spec.depends_on.iter().any(|on| on.external().is_some());
-    plan.tasks().map(|(task, _)| task).filter(waits).map(|task| task.spec.id.clone()).collect()
+    plan.tasks_with_external_dependencies()
 }
 
 /// Returns the executors that were people where the plan was approved.

@@ -35,10 +35,13 @@ mod record;
 mod report;
 mod risk;
 mod service;
+mod sharing;
 mod standstill;
 mod status_changes;
 mod subscriptions;
+mod task_commits;
 mod task_json;
+mod task_search;
 mod update;
 mod wait_reasons;
 mod worker_registry;
@@ -76,8 +79,17 @@ pub use record::Record;
 pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_seconds};
 pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
+pub use sharing::{
+    AnswerChoice, KeptAside, OpenQuestions, ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError,
+    SharingStatus, SyncOptions, SyncReport,
+};
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
+pub use task_commits::{CommitOfTask, CommitsOfTask, task_commits};
 pub use task_json::{task_row, whole_task};
+pub use task_search::{
+    FoundTask, FoundTasks, SEARCH_WORDS_MAX, SEARCHED_PLANS_MAX, SEARCHED_TASKS_MAX, TaskSearch,
+};
 pub use update::{FileDraft, SourceText, UpdateReply};
 pub use wait_reasons::{Explanation, Reason, is_to_be_skipped, waiting_text, why};
+pub use waypost_git::Repository;
 pub use worker_registry::Heartbeat;

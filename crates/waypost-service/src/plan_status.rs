@@ -217,6 +217,12 @@ impl Service {
         if is_over || head.goals > TASKS_READ_MAX {
             return Ok(statuses.of_summary(head));
         }
+        // Progress, which is kept beside the plan, is only of tasks that run.
+        let is_idle = head.counts.in_progress() == 0;
+        let cached = self.plans().with_cached(&head.id, head.version, |plan| statuses.of_plan(plan));
+        if let Some(status) = cached.filter(|_| is_idle) {
+            return Ok(status);
+        }
         match self.view(&head.id, |plan, _| statuses.of_plan(plan)) {
             // It was purged since its summary was read.
             Err(ServiceError::NoSuchPlan(_)) => Ok(statuses.of_summary(head)),

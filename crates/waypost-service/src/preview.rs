@@ -437,9 +437,7 @@ pub(crate) struct Resolved {
 /// Resolves the names in a plan.
 pub(crate) fn resolved(definitions: &Definitions, plan: &Plan) -> Resolved {
     let mut used = UsedDefinitions::default();
-    for (task, _) in plan.tasks() {
-        used.add(definitions, &task.spec);
-    }
+    plan.for_each_spec(|spec| drop(used.add(definitions, spec)));
     Resolved {
         digest: used.digest(definitions, plan),
         definitions: used.values(definitions, plan),

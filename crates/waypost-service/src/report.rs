@@ -129,6 +129,7 @@ impl Service {
         options: ClaimOptions,
         guard: Guard,
     ) -> Result<ClaimReply, ServiceError> {
+        self.check_offer(by, plan)?;
         self.reclaim_expired_leases(Some(plan))?;
         let guard = if self.start_plan_of(by, plan, task, guard)? { Guard::NONE } else { guard };
         self.check_start(by, plan, task)?;

@@ -129,11 +129,11 @@ impl Service {
     }
 
     /// Stores a draft. The same id with the same tasks is the same plan, so that submitting twice creates it once.
-    pub fn submit(&self, by: &Caller, submitted: RunnableDraft) -> Result<Submitted, SubmitError> {
+    pub fn submit(&self, by: &Caller, submitted: &RunnableDraft) -> Result<Submitted, SubmitError> {
         by.may_edit()?;
         // Another caller may create the same id at the same moment; the second iteration finds it.
         for _ in 0..2 {
-            if let Some(plan) = self.find_submitted(&submitted)? {
+            if let Some(plan) = self.find_submitted(submitted)? {
                 return Ok(Submitted { plan, made: false });
             }
             let mut draft = submitted.draft.clone();

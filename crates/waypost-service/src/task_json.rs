@@ -37,6 +37,15 @@ pub fn task_row(plan: &Plan, task: &Task, description: String) -> Map<String, Va
     if let Some(hold) = state.held() {
         fields.insert("held_by".to_owned(), hold.by.to_string().into());
     }
+    if !state.labels().is_empty() {
+        fields.insert("labels".to_owned(), json!(state.labels()));
+    }
+    if let Some(assignee) = state.assignee() {
+        fields.insert("assignee".to_owned(), assignee.into());
+    }
+    if !state.comments().is_empty() {
+        fields.insert("comments".to_owned(), state.comments().len().into());
+    }
     if state.attempt > 0 {
         fields.insert("attempt".to_owned(), state.attempt.into());
     }

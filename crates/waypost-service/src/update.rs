@@ -144,13 +144,18 @@ impl Service {
     ) -> Result<UpdateReply, ServiceError> {
         let (caller, config) = (by.clone(), self.config()?);
         let written_from = self.written_from(plan, &source)?;
+        let tag = self.shared_tag(plan)?;
         let (written, (before, mut notes, phase)) = self.write_with(by, plan, guard, move |plan| {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
             let written = Written { text, dialect: *format, file_name: file_name.as_deref(), name };
-            let mut update =
-                waypost_formats::update(written, &before, written_from.as_ref(), plan.free_task_ids())
-                    .map_err(|error| ServiceError::of_update(name, error))?;
+            let mut update = waypost_formats::update(
+                written,
+                &before,
+                written_from.as_ref(),
+                plan.free_task_ids_of(tag.as_deref()),
+            )
+            .map_err(|error| ServiceError::of_update(name, error))?;
             let statuses = if let Command::Replace(draft) = &update.command {
                 status_changes(&config, plan, &caller, draft)?
             } else {
@@ -201,12 +206,18 @@ impl Service {
         file: FileDraft,
         guard: Guard,
     ) -> Result<(WriteReply, Vec<String>), ServiceError> {
-        let (caller, config) = (by.clone(), self.config()?);
+        let (caller, config, tag) = (by.clone(), self.config()?, self.shared_tag(plan)?);
         self.write_with(by, plan, guard, move |plan| {
             let FileDraft { mut draft, assigned_ids, dialect, said } = file.clone();
             let before = plan.to_draft();
             let baseline = said.as_ref().map_or(Baseline::Format(dialect, None), Baseline::LastText);
-            let untaken = fit_to_plan(&mut draft, &assigned_ids, baseline, &before, plan.free_task_ids());
+            let untaken = fit_to_plan(
+                &mut draft,
+                &assigned_ids,
+                baseline,
+                &before,
+                plan.free_task_ids_of(tag.as_deref()),
+            );
             let StatusChanges { mut commands, mut notes } = status_changes(&config, plan, &caller, &draft)?;
             notes.extend(untaken.notes);
             commands.insert(0, Command::Replace(Box::new(draft)));

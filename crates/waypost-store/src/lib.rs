@@ -52,13 +52,14 @@ pub use named_lock::{HOLD_SECONDS, NamedLock};
 pub use open::open;
 pub use plans::PlanStore;
 pub use plans::request::{
-    Answer, AppendCommands, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest,
+    Answer, AppendCommands, BuildCommands, Committed, Conflict, MakeRows, NewPlan, SharedGroup, SharedRow,
+    SharedWrite, WriteError, WriteRequest,
 };
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
-    Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, QueueTotals, ReadyTask, Sort, StoreState,
-    SubscriptionFilter, TaskProgress, Totals, UNNUMBERED, Unreadable, VersionRecord, Wait, WorkerFilter,
-    WrittenSince,
+    Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, QueueTotals, ReadyTask, SharedKeys,
+    SharedScope, Sort, StoreState, SubscriptionFilter, TaskProgress, Totals, UNNUMBERED, Unreadable,
+    VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 pub use store::{
     Append, Appended, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite, SNAPSHOT_MILESTONE,

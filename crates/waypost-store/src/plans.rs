@@ -21,10 +21,10 @@ use waypost_core::{Actor, Command, Plan, PlanId, TaskId};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{
-    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Write, WriteError,
-    WriteRequest,
+    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, SharedWrite, Write,
+    WriteError, WriteRequest,
 };
-use self::transaction::{create, purge, random_name, write};
+use self::transaction::{create, purge, random_name, write, write_shared};
 use crate::cross_plan::deliver::{and_tell, deliver};
 use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
@@ -53,6 +53,10 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
                 commit_hook::tell_of(&[command], by, done, cache.get(&done.plan), took)
             }
             Job::Write(write) => commit_hook::tell(&write.request, done, cache.get(&done.plan), took),
+            Job::Shared(shared) => {
+                let commands: Vec<&Command> = shared.commands.iter().collect();
+                commit_hook::tell_of(&commands, &shared.by, done, cache.get(&done.plan), took);
+            }
             Job::Purge(..) => {}
         }
     }
@@ -67,6 +71,7 @@ fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) ->
     let (by, done) = match job {
         Job::Create(id, by, command) => (by, create(transaction, cache, id.as_ref(), by, command)),
         Job::Write(job) => (&job.request.by, write(transaction, cache, job)),
+        Job::Shared(job) => (&job.by, write_shared(transaction, cache, job)),
         Job::Purge(plan, by) => {
             let (done, news) = purge(transaction, cache, plan, by)?;
             deliver(transaction, cache, by, plan, news)?;
@@ -176,6 +181,12 @@ impl PlanStore {
         self.queue(requests.into_iter().map(|request| written(request, None, OnRefusal::Fail)).collect())
     }
 
+    /// Writes what a plan shares with other clones: commands, and rows that go with their version. The version that the
+    /// caller has read must still be the newest one.
+    pub fn write_shared(&self, write: SharedWrite) -> Answer {
+        self.queue_one(Job::Shared(Box::new(write)))
+    }
+
     /// Removes a plan and its history for good. Only a person may purge; the id is never used again.
     pub fn purge(&self, plan: &PlanId, by: &Actor) -> Result<(), WriteError> {
         self.queue_one(Job::Purge(plan.clone(), by.clone())).map(drop)
@@ -250,6 +261,7 @@ impl PlanStore {
         match outcome {
             Ok(()) => {
                 tell_of_all(&jobs, &answers, &cache, took);
+                cache.make_room();
                 answers
             }
             // The group may have been written or not: a caller that retries must read the stored state first.
@@ -274,6 +286,7 @@ impl PlanStore {
             }
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        cache.make_room();
         self.store.read(&mut |read| {
             read.expect(&prefetch::of_plan(id, &cache));
             match read.plan_state(id)?.version() {
@@ -285,6 +298,12 @@ impl PlanStore {
             Some(cached) => Ok(look(&cached.plan)),
             None => Err(WriteError::NotFound(id.to_string())),
         }
+    }
+
+    /// Calls `look` with a plan that is in memory at this version. Reads nothing, for a caller that has just read the version.
+    pub fn with_cached<R>(&self, id: &PlanId, version: u64, look: impl FnOnce(&Plan) -> R) -> Option<R> {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        cache.get(id).filter(|plan| plan.version() == version).map(look)
     }
 
     /// Returns the number of tasks of a plan that is in memory.

@@ -886,3 +886,40 @@ impl LogFilter {
             && self.actor.as_ref().is_none_or(|actor| *actor == entry.actor)
     }
 }
+
+/// Which rows of a group are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedKeys<'a> {
+    /// Those after this key.
+    After(&'a str),
+    /// The one with this key.
+    Only(&'a str),
+}
+
+/// A group of rows about plans that are shared with other clones. The store knows nothing of their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedScope<'a> {
+    /// What is known of this clone, by name.
+    Clone,
+    /// What is known of each shared plan, by its id.
+    Plans,
+    /// The records of a plan, by their ids.
+    Records(&'a PlanId),
+    /// The records of a plan that the branch does not hold yet.
+    Unpublished(&'a PlanId),
+    /// The plans that are offered to no agent, because nobody has trusted where they came from.
+    Withheld,
+}
+
+impl SharedScope<'_> {
+    /// The name of the group in a table.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Clone => "clone".to_owned(),
+            Self::Plans => "plans".to_owned(),
+            Self::Records(plan) => format!("records:{plan}"),
+            Self::Unpublished(plan) => format!("unpublished:{plan}"),
+            Self::Withheld => "withheld".to_owned(),
+        }
+    }
+}

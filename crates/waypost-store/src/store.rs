@@ -13,8 +13,8 @@ use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
     HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState,
-    PlanSummary, Pruned, Query, StoreState, SubscriptionFilter, Totals, Unreadable, VersionRecord, Wait,
-    WorkerFilter, WrittenSince,
+    PlanSummary, Pruned, Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Totals, Unreadable,
+    VersionRecord, Wait, WorkerFilter, WrittenSince,
 };
 use crate::stored_version::{Predecessor, StoredVersion};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
@@ -112,6 +112,14 @@ pub trait Read {
         Ok(Vec::new())
     }
 
+    /// Returns rows about shared plans, as key and value, sorted by key, at most `limit`.
+    fn shared(
+        &mut self,
+        scope: SharedScope<'_>,
+        keys: SharedKeys<'_>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>>;
+
     /// Returns the id of the store and the end of its log.
     fn store_state(&mut self) -> Result<StoreState>;
 
@@ -164,6 +172,8 @@ pub enum Record<'a> {
     Subscription(&'a str, Option<&'a Subscription>),
     /// A worker under its name; `None` removes it.
     Worker(&'a str, Option<&'a Worker>),
+    /// A row about shared plans under its key; `None` removes it.
+    Shared(SharedScope<'a>, &'a str, Option<&'a str>),
     /// A copy of an attempt's log. Ignored if the plan was purged, and by stores whose users all share the log files.
     AttemptLog(&'a AttemptLog),
 }
@@ -198,7 +208,7 @@ pub trait Rewrite: Read {
         rows: &IndexRows,
     ) -> Result<()>;
 
-    /// Removes a plan with its history and its logs; its id stays used.
+    /// Removes a plan with its history, its logs and the rows of its records; its id stays used.
     fn purge(&mut self, plan: &PlanId) -> Result<()>;
 
     /// Removes the events of a plan up to a version, and keeps the state that they led to. Their rows in the log stay,

@@ -5,6 +5,7 @@
 //! decide which of their characters reach a terminal, a log, a browser or a model.
 
 mod layout;
+mod log_line;
 mod parse_error;
 mod quantity;
 mod quote;
@@ -14,6 +15,7 @@ mod status;
 mod truncate;
 
 pub use layout::{fit, fit_right, pad, skip_columns, wrap};
+pub use log_line::{LogLineKind, is_protocol_line};
 pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, from_hex, hex};
 pub use quote::{fence, quote, quote_unless_word};
@@ -22,7 +24,7 @@ pub use sanitize::{
     sanitize_line,
 };
 pub use sgr::{Hue, SgrReader, StyledText, TextStyle, terminal_text};
-pub use status::{Role, StatusSign, typescript};
+pub use status::{PlanGroup, Role, StatusSign, typescript};
 pub use truncate::{
     ELLIPSIS, excerpt, excerpt_bytes, head_bytes, tail_bytes, truncate, truncate_bytes, width,
 };

@@ -68,6 +68,61 @@ pub enum Role {
     Risk,
 }
 
+/// The parts of a list of plans, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::VariantArray)]
+pub enum PlanGroup {
+    /// A person has to act.
+    NeedsYou,
+    /// Tasks run or are checked.
+    Running,
+    /// Started, and nothing runs.
+    Waiting,
+    /// Not started.
+    Drafts,
+    /// Over.
+    Ended,
+}
+
+impl PlanGroup {
+    /// All groups, in the order of a list.
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
+    /// Returns the heading of the group.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "Needs you",
+            Self::Running => "Running",
+            Self::Waiting => "Waiting",
+            Self::Drafts => "Drafts",
+            Self::Ended => "Ended",
+        }
+    }
+
+    /// Returns the signs of its plans, the most urgent first.
+    pub const fn signs(self) -> &'static [StatusSign] {
+        match self {
+            Self::NeedsYou => &[
+                StatusSign::Refused,
+                StatusSign::Approval,
+                StatusSign::Asking,
+                StatusSign::Person,
+                StatusSign::Failed,
+            ],
+            Self::Running => &[StatusSign::Running, StatusSign::Reported],
+            Self::Waiting => &[
+                StatusSign::Paused,
+                StatusSign::Idle,
+                StatusSign::Blocked,
+                StatusSign::Ready,
+                StatusSign::Queued,
+                StatusSign::Held,
+            ],
+            Self::Drafts => &[StatusSign::Rejected, StatusSign::Draft],
+            Self::Ended => &[StatusSign::Done, StatusSign::Skipped, StatusSign::Cancelled],
+        }
+    }
+}
+
 struct Row {
     name: &'static str,
     glyph: &'static str,
@@ -131,6 +186,13 @@ impl StatusSign {
     /// Returns the label shown next to the sign.
     pub const fn label(self) -> &'static str {
         self.row().word
+    }
+
+    /// Returns the group of a plan with this sign, and its place in the group.
+    pub fn plan_group(self) -> (PlanGroup, usize) {
+        let place = |group: &PlanGroup| group.signs().iter().position(|sign| *sign == self);
+        let found = PlanGroup::ALL.iter().find_map(|group| Some((*group, place(group)?)));
+        found.unwrap_or((PlanGroup::Ended, usize::MAX))
     }
 
     /// Returns the meaning of the sign's colour.

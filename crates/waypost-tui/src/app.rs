@@ -3,8 +3,10 @@
 
 mod draw;
 mod quit;
+mod stack;
 
 pub use draw::render;
+pub use stack::Screen;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,107 +15,19 @@ use ratatui::layout::{Position, Rect};
 use waypost_core::Timestamp;
 
 use crate::dialog::{Choice, Dialog, Outcome};
-use crate::editor::Editor;
 use crate::frame::{is_too_small, parts};
-use crate::help::Help;
-use crate::history::History;
 use crate::keys::{Action, Chord, Place};
 use crate::messages::{Effect, Message, Reply};
 use crate::note::{Note, NoteKind};
+use crate::palette::{self, Palette, SearchHit, Target};
 use crate::plan::PlanKey;
-use crate::plan_list::PlanList;
-use crate::run_view::{Intent, RunView};
+use crate::run_view::Intent;
 use crate::screen::{Context, Destination, Event, Flow, Settings};
+use stack::ScreenName;
 
-/// How long a note stays visible.
+/// How long a note stays visible: so long, and longer the more there is to read.
 const NOTE_SECONDS: u64 = 8;
-
-/// A screen. Screens lower on the stack keep their state.
-#[derive(Debug)]
-pub enum Screen {
-    PlanList(Box<PlanList>),
-    Editor(Box<Editor>),
-    Run(Box<RunView>),
-    History(Box<History>),
-    Help(Box<Help>),
-}
-
-impl From<Destination> for Screen {
-    fn from(destination: Destination) -> Self {
-        match destination {
-            Destination::Editor(plan) => Self::Editor(Box::new(Editor::new(plan))),
-            Destination::Run(plan, intent) => Self::Run(Box::new(RunView::new(plan, intent))),
-            Destination::History(plan) => Self::History(Box::new(History::new(plan))),
-            Destination::HistorySince(plan, version) => {
-                Self::History(Box::new(History::since(plan, version)))
-            }
-            Destination::Help(place) => Self::Help(Box::new(Help::new(place))),
-        }
-    }
-}
-
-impl Screen {
-    /// The actions that the footer shows.
-    fn actions(&self, settings: &Settings) -> Vec<Action> {
-        match self {
-            Self::PlanList(_) => PlanList::KEYS.to_vec(),
-            Self::Editor(_) => Editor::KEYS.to_vec(),
-            Self::Run(run) => run.keys(settings),
-            Self::History(_) => History::KEYS.to_vec(),
-            Self::Help(_) => vec![Action::Back],
-        }
-    }
-
-    /// The place whose key bindings apply.
-    pub fn place(&self) -> Place {
-        match self {
-            Self::PlanList(_) => Place::PlanList,
-            Self::Editor(editor) => editor.place(),
-            Self::Run(_) => Place::Run,
-            Self::History(_) => Place::History,
-            Self::Help(_) => Place::Anywhere,
-        }
-    }
-
-    /// Whether typed characters are text; only the bindings of the focused part apply then.
-    pub fn is_typing(&self) -> bool {
-        match self {
-            Self::PlanList(plan_list) => plan_list.is_typing(),
-            Self::Editor(editor) => editor.is_typing(),
-            Self::Run(_) | Self::History(_) | Self::Help(_) => false,
-        }
-    }
-
-    /// Identifies the screen, independent of which part has the focus.
-    fn name(&self) -> ScreenName {
-        match self {
-            Self::PlanList(_) => (Place::PlanList, None),
-            Self::Editor(editor) => (Place::Editor, Some(editor.plan().clone())),
-            Self::Run(run) => (Place::Run, Some(run.plan().clone())),
-            Self::History(history) => (Place::History, Some(history.plan().clone())),
-            Self::Help(_) => (Place::Anywhere, None),
-        }
-    }
-
-    /// The plan that other screens can be opened for.
-    fn plan(&self) -> Option<PlanKey> {
-        match self {
-            Self::PlanList(plan_list) => plan_list.selected(),
-            Self::Editor(editor) => Some(editor.plan().clone()),
-            Self::Run(_) | Self::History(_) | Self::Help(_) => None,
-        }
-    }
-
-    fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
-        match self {
-            Self::PlanList(plan_list) => plan_list.update(event, context),
-            Self::Editor(editor) => editor.update(event, context),
-            Self::Run(run) => run.update(event, context),
-            Self::History(history) => history.update(event, context),
-            Self::Help(help) => help.update(event, context),
-        }
-    }
-}
+const CHARACTERS_PER_SECOND: usize = 15;
 
 /// The state of the program.
 #[derive(Debug)]
@@ -123,6 +37,8 @@ pub struct App {
     pub screens: Vec<Screen>,
     /// Receives all keys while it is open.
     pub dialog: Option<Dialog>,
+    /// Receives all keys while it is open.
+    pub palette: Option<Palette>,
     /// The visible note, and when it disappears.
     pub note: Option<(Note, Timestamp)>,
     /// The size of the terminal.
@@ -137,9 +53,6 @@ pub struct App {
     deferred: VecDeque<(ScreenName, Flow)>,
 }
 
-/// Identifies a screen.
-type ScreenName = (Place, Option<PlanKey>);
-
 impl App {
     /// Starts with this screen. Also returns the first effects.
     pub fn new(
@@ -153,6 +66,7 @@ impl App {
             settings,
             screens: vec![first],
             dialog: None,
+            palette: None,
             note: None,
             size,
             now,
@@ -200,7 +114,8 @@ impl App {
     }
 
     fn show(&mut self, note: Note) {
-        self.note = Some((note, self.now.plus_seconds(NOTE_SECONDS)));
+        let seconds = NOTE_SECONDS.max((note.text.len() / CHARACTERS_PER_SECOND) as u64);
+        self.note = Some((note, self.now.plus_seconds(seconds)));
     }
 
     fn dispatch_top(&mut self, event: Event<'_>) -> Vec<Effect> {
@@ -219,7 +134,7 @@ impl App {
             let flow = self.dispatch(at, event, &mut effects);
             match flow {
                 Flow::Stay => {}
-                flow if at == last && self.dialog.is_none() => self.navigate(flow, &mut effects),
+                flow if at == last && self.is_free() => self.navigate(flow, &mut effects),
                 flow => self.defer(at, flow),
             }
         }
@@ -236,9 +151,14 @@ impl App {
         self.deferred.push_back((name, flow));
     }
 
+    /// Whether keys go to the screen on top.
+    fn is_free(&self) -> bool {
+        self.dialog.is_none() && self.palette.is_none()
+    }
+
     /// Carries out the navigation that the screen on top requested while it was covered.
     fn resume_deferred(&mut self, effects: &mut Vec<Effect>) {
-        let Some(name) = self.top().map(Screen::name).filter(|_| self.dialog.is_none()) else { return };
+        let Some(name) = self.top().map(Screen::name).filter(|_| self.is_free()) else { return };
         if let Some(at) = self.deferred.iter().position(|(deferred, _)| *deferred == name)
             && let Some((_, flow)) = self.deferred.remove(at)
         {
@@ -250,7 +170,7 @@ impl App {
         match flow {
             Flow::Stay => return,
             Flow::Ask(dialog) => {
-                self.dialog = Some(dialog);
+                self.dialog = Some(*dialog);
                 return;
             }
             // The editor has already asked about its own edits.
@@ -274,9 +194,13 @@ impl App {
 
     /// Removes an open editor of the same plan from the stack and returns it, so that its edits are not lost.
     fn take_open_editor(&mut self, wanted: &Screen) -> Option<Screen> {
-        let Screen::Editor(_) = wanted else { return None };
+        let Screen::Editor(new) = wanted else { return None };
         let at = self.screens.iter().position(|screen| screen.name() == wanted.name())?;
-        Some(self.screens.remove(at))
+        let mut screen = self.screens.remove(at);
+        if let (Screen::Editor(editor), Some(task)) = (&mut screen, new.requested_task()) {
+            editor.look_at(task);
+        }
+        Some(screen)
     }
 
     /// Opens a screen on top of the others.
@@ -292,7 +216,7 @@ impl App {
             Some(Screen::Run(run)) => run.needs_tick(),
             Some(Screen::PlanList(plan_list)) => plan_list.needs_tick(),
             Some(Screen::Editor(editor)) => editor.needs_tick(),
-            Some(Screen::History(_) | Screen::Help(_)) | None => false,
+            Some(Screen::History(_) | Screen::Text(_) | Screen::Help(_)) | None => false,
         };
         moves || self.note.is_some()
     }
@@ -301,7 +225,7 @@ impl App {
         let anywhere = self.settings.keys.action(Place::Anywhere, key);
         // A typed character is text, even if it is bound to an action.
         let is_typed = Chord::of(key).is_character()
-            && (self.dialog.is_some() || self.top().is_some_and(Screen::is_typing));
+            && (self.dialog.is_some() || self.palette.is_some() || self.top().is_some_and(Screen::is_typing));
         if anywhere == Some(Action::Suspend) && !is_typed {
             return vec![Effect::Suspend];
         }
@@ -317,8 +241,12 @@ impl App {
             let outcome = dialog.key(key, self.size);
             return self.answered(outcome);
         }
+        if let Some(palette) = &mut self.palette {
+            let outcome = palette.key(key, self.size);
+            return self.picked(outcome);
+        }
         let Some(top) = self.top() else { return Vec::new() };
-        let (place, typing) = (top.place(), top.is_typing());
+        let (place, typing) = (top.place(), top.is_typing() || top.takes(key));
         let action = if typing { None } else { self.settings.keys.action(place, key) };
         match action {
             Some(action) => self.act(action),
@@ -329,10 +257,25 @@ impl App {
     fn act(&mut self, action: Action) -> Vec<Effect> {
         let Some(top) = self.top() else { return Vec::new() };
         let place = top.place();
-        match (action, top.plan()) {
+        // These screens are already shown.
+        let is_shown = match (action, top) {
+            (Action::Watch, Screen::Run(_)) | (Action::History, Screen::History(_)) => true,
+            (Action::ViewText, Screen::Text(_)) => true,
+            (_, _) => false,
+        };
+        match (action, top.plan().filter(|_| !is_shown)) {
+            (Action::Palette, plan) if !matches!(top, Screen::Help(_)) => {
+                let (palette, search) = Palette::new(&self.settings.keys, place, plan);
+                self.palette = Some(palette);
+                vec![search]
+            }
             (Action::Help, _) if !matches!(top, Screen::Help(_)) => self.open(Destination::Help(place)),
             (Action::Watch, Some(plan)) => self.open(Destination::Run(plan, Intent::Watch)),
             (Action::History, Some(plan)) => self.open(Destination::History(plan)),
+            (Action::ViewText, Some(plan)) => self.open(Destination::Text(plan)),
+            (Action::Approve, Some(plan)) if !matches!(top, Screen::Run(_)) => {
+                self.open(Destination::Run(plan, Intent::Review))
+            }
             (action, _) => {
                 let (depth, shown) = (self.screens.len(), self.note.clone());
                 let effects = self.dispatch_top(Event::Action(action));
@@ -352,11 +295,41 @@ impl App {
             let outcome = dialog.mouse(mouse, self.size);
             return self.answered(outcome);
         }
+        if let Some(palette) = &mut self.palette {
+            let outcome = palette.mouse(mouse, self.size);
+            return self.picked(outcome);
+        }
         let clicked = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let at = Position::new(mouse.column, mouse.row);
         match self.footer_hit(at).filter(|_| clicked) {
             Some(action) => self.act(action),
             None => self.dispatch_top(Event::Mouse(mouse)),
+        }
+    }
+
+    fn picked(&mut self, outcome: palette::Outcome) -> Vec<Effect> {
+        match outcome {
+            palette::Outcome::Open => Vec::new(),
+            palette::Outcome::Search(search) => vec![search],
+            palette::Outcome::Closed => {
+                self.palette = None;
+                let mut effects = Vec::new();
+                self.resume_deferred(&mut effects);
+                effects
+            }
+            palette::Outcome::Chosen(target) => {
+                self.palette = None;
+                match target {
+                    Target::Command(action) => self.act(action),
+                    Target::Hit(SearchHit { plan, task: Some(task), .. }) => {
+                        self.open(Destination::Task(plan, task))
+                    }
+                    Target::Hit(SearchHit { plan, is_draft: true, .. }) => {
+                        self.open(Destination::Editor(plan))
+                    }
+                    Target::Hit(SearchHit { plan, .. }) => self.open(Destination::Run(plan, Intent::Watch)),
+                }
+            }
         }
     }
 
@@ -414,12 +387,16 @@ fn handle(app: &mut App, message: Message) -> Vec<Effect> {
         Message::Key(key) => app.key(key),
         Message::Mouse(_) | Message::Paste(_) if app.is_too_small() => Vec::new(),
         Message::Mouse(mouse) => app.mouse(mouse),
-        Message::Paste(text) => match &mut app.dialog {
-            Some(dialog) => {
+        Message::Paste(text) => match (&mut app.dialog, &mut app.palette) {
+            (Some(dialog), _) => {
                 dialog.paste(&text);
                 Vec::new()
             }
-            None => app.dispatch_top(Event::Paste(&text)),
+            (None, Some(palette)) => {
+                let outcome = palette.paste(&text);
+                app.picked(outcome)
+            }
+            (None, None) => app.dispatch_top(Event::Paste(&text)),
         },
         Message::Resize { columns, rows } => {
             app.size = Rect::new(0, 0, columns, rows);
@@ -434,6 +411,12 @@ fn handle(app: &mut App, message: Message) -> Vec<Effect> {
         }
         Message::Reply(Reply::Note(note)) => {
             app.show(note);
+            Vec::new()
+        }
+        Message::Reply(Reply::Found(ticket, hits)) => {
+            if let Some(palette) = &mut app.palette {
+                palette.found(ticket, &hits);
+            }
             Vec::new()
         }
         Message::Reply(reply) => {

@@ -1,8 +1,11 @@
-//! Modal dialogs: a few lines, an optional text input, and buttons.
+//! Modal dialogs: a few lines, an optional text input or list of options, and buttons.
+
+pub mod menu;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
+use self::menu::{Menu, Picked};
 use crate::edit_buffer::Deletion;
 use crate::text;
 use crate::text_input::TextInput;
@@ -30,6 +33,10 @@ pub enum Choice {
     EditAgain,
     /// Accept the typed text.
     Take,
+    /// The option of the list with this index.
+    Option(usize),
+    /// Reject what was to be approved.
+    Reject,
     /// Do what the dialog proposes.
     Confirm,
     KeepRunning,
@@ -76,6 +83,7 @@ pub struct Dialog {
     /// Wrapped when drawn.
     pub lines: Vec<String>,
     pub input: Option<TextInput>,
+    pub menu: Option<Menu>,
     pub buttons: Vec<Button>,
     /// The button that Enter chooses.
     pub marked: usize,
@@ -104,6 +112,8 @@ pub struct Layout {
     pub lines: Vec<String>,
     pub text: Rect,
     pub input: Option<Rect>,
+    /// The list of options, with its filter in the first row.
+    pub menu: Option<Rect>,
     pub buttons: Vec<Rect>,
 }
 
@@ -111,7 +121,7 @@ impl Dialog {
     /// A question with buttons. The last button is marked, so it should be the harmless one.
     pub fn new(title: impl Into<String>, lines: Vec<String>, buttons: Vec<Button>) -> Self {
         let marked = buttons.len().saturating_sub(1);
-        Self { title: title.into(), lines, input: None, buttons, marked, top: 0, read: None }
+        Self { title: title.into(), lines, input: None, menu: None, buttons, marked, top: 0, read: None }
     }
 
     /// Lets the action be chosen only after every line has been on screen.
@@ -154,9 +164,38 @@ impl Dialog {
         Self { input: Some(TextInput::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
     }
 
+    /// Lets one of the options be chosen; `label` names the action of Enter.
+    pub fn choose_from(title: impl Into<String>, lines: Vec<String>, menu: Menu, label: &str) -> Self {
+        let buttons = vec![Button::new(ENTER, label, Choice::Take), Button::close(ESCAPE, "cancel")];
+        Self { menu: Some(menu), marked: 0, ..Self::new(title, lines, buttons) }
+    }
+
+    /// What was picked from the list, unless the lines have to be read first.
+    fn picked(&self, picked: Option<Picked>, size: Rect) -> Outcome {
+        match picked {
+            Some(_) if self.is_unread(size) => Outcome::Open,
+            Some(Picked::Option(option)) => Outcome::Chosen(Choice::Option(option), String::new()),
+            Some(Picked::Typed(text)) => Outcome::Chosen(Choice::Take, text),
+            None => Outcome::Open,
+        }
+    }
+
     /// Handles a key; `size` is that of the terminal.
     pub fn key(&mut self, key: KeyEvent, size: Rect) -> Outcome {
         self.note_read(size);
+        let rows = self.option_rows(size);
+        let is_leaving = key.code == KeyCode::Esc
+            || key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_paging = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if self.menu.is_some() && !is_leaving {
+            // The arrows are for the options, so a long text has only the pages.
+            if is_paging && self.scroll_key(key.code, size) {
+                return Outcome::Open;
+            }
+            let Some(menu) = self.menu.as_mut() else { return Outcome::Open };
+            let picked = menu.key(key, rows);
+            return self.picked(picked, size);
+        }
         if self.scroll_key(key.code, size) {
             return Outcome::Open;
         }
@@ -210,6 +249,20 @@ impl Dialog {
 
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
         self.note_read(size);
+        let at = Position::new(mouse.column, mouse.row);
+        let (list, rows) = (self.option_area(size), self.option_rows(size));
+        if let (Some(menu), Some(list)) = (&mut self.menu, list.filter(|list| list.contains(at))) {
+            match mouse.kind {
+                MouseEventKind::ScrollUp => menu.scroll(-3, rows),
+                MouseEventKind::ScrollDown => menu.scroll(3, rows),
+                MouseEventKind::Down(MouseButton::Left) => {
+                    let picked = menu.pick_row(usize::from(at.y - list.y), rows);
+                    return self.picked(picked, size);
+                }
+                _ => {}
+            }
+            return Outcome::Open;
+        }
         match mouse.kind {
             MouseEventKind::ScrollUp => {
                 self.scroll(-3, size);
@@ -222,7 +275,6 @@ impl Dialog {
         if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
             return Outcome::Open;
         }
-        let at = Position::new(mouse.column, mouse.row);
         let layout = self.layout(size);
         let hit = layout.buttons.iter().position(|button| button.contains(at));
         hit.map_or(Outcome::Open, |button| self.choose(button, size))
@@ -231,6 +283,9 @@ impl Dialog {
     pub fn paste(&mut self, text: &str) {
         if let Some(input) = &mut self.input {
             input.insert(text);
+        }
+        if let Some(menu) = &mut self.menu {
+            menu.paste(text);
         }
     }
 
@@ -241,8 +296,14 @@ impl Dialog {
     }
 
     fn choose(&self, at: usize, size: Rect) -> Outcome {
+        if let (Some(menu), Some(Choice::Take)) =
+            (&self.menu, self.buttons.get(at).and_then(|button| button.choice.as_ref()))
+        {
+            return self.picked(menu.pick(), size);
+        }
         match self.buttons.get(at).and_then(|button| button.choice.clone()) {
-            Some(_) if self.is_unread(size) => Outcome::Open,
+            // A rejection needs no reading.
+            Some(choice) if self.is_unread(size) && choice != Choice::Reject => Outcome::Open,
             Some(choice) => Outcome::Chosen(
                 choice,
                 self.input.as_ref().map(|input| input.text().to_owned()).unwrap_or_default(),
@@ -255,13 +316,37 @@ impl Dialog {
     fn columns(&self, size: Rect) -> u16 {
         let widest = self.lines.iter().map(|line| text::width(line)).max().unwrap_or(0);
         let buttons: usize = self.buttons.iter().map(|button| text::width(&button.shown()) + 2).sum();
-        let wanted = widest.max(buttons).max(text::width(&self.title) + 2).max(40) + 4;
+        let options = self.menu.as_ref().map_or(0, Menu::columns);
+        let wanted = widest.max(buttons).max(options).max(text::width(&self.title) + 2).max(40) + 4;
         wanted.min(usize::from(size.width.saturating_sub(4))).min(100) as u16
     }
 
     /// How many lines fit at the same time.
     fn room(&self, size: Rect) -> usize {
-        usize::from(size.height.saturating_sub(if self.input.is_some() { 9 } else { 7 }))
+        let taken = if self.input.is_some() { 9 } else { 7 } + self.menu_rows(size);
+        usize::from(size.height.saturating_sub(taken))
+    }
+
+    /// Rows of the list of options, with its filter and the space above it.
+    fn menu_rows(&self, size: Rect) -> u16 {
+        let Some(menu) = &self.menu else { return 0 };
+        // A long text leaves half of the room to the options.
+        let all = size.height.saturating_sub(8);
+        let most = if self.broken(size).len() > 3 { (all / 2).max(4) } else { all };
+        // Between the text and the options is an empty row.
+        let gap = u16::from(!self.lines.is_empty());
+        (menu.rows() as u16 + gap).clamp(2 + gap, most.max(3))
+    }
+
+    /// The area of the options, without the filter.
+    fn option_area(&self, size: Rect) -> Option<Rect> {
+        let filter = u16::from(self.menu.as_ref()?.has_filter());
+        let menu = self.layout(size).menu?;
+        Some(Rect { y: menu.y + filter, height: menu.height.saturating_sub(filter), ..menu })
+    }
+
+    pub(crate) fn option_rows(&self, size: Rect) -> usize {
+        self.option_area(size).map_or(0, |area| usize::from(area.height))
     }
 
     /// All lines, wrapped with a hanging indent.
@@ -300,7 +385,8 @@ impl Dialog {
             });
         }
         let typed: u16 = if self.input.is_some() { 2 } else { 0 };
-        let height = (lines.len() as u16 + typed + 4).min(size.height);
+        let options = self.menu_rows(size);
+        let height = (lines.len() as u16 + typed + options + 4).min(size.height);
         let frame = Rect::new(
             size.x + size.width.saturating_sub(columns) / 2,
             size.y + size.height.saturating_sub(height) / 2,
@@ -311,6 +397,11 @@ impl Dialog {
         let input = self.input.as_ref().map(|_| {
             Rect::new(frame.x + 2, frame.y + 1 + lines.len() as u16 + 1, inside as u16, 1).intersection(size)
         });
+        let menu = self.menu.as_ref().map(|_| {
+            let y = frame.y + 1 + lines.len() as u16 + u16::from(!lines.is_empty());
+            let rows = options.saturating_sub(u16::from(!lines.is_empty()));
+            Rect::new(frame.x + 2, y, inside as u16, rows).intersection(size)
+        });
         let mut x = frame.x + 2;
         let row = frame.bottom().saturating_sub(2);
         let buttons = self.buttons.iter().map(|button| {
@@ -319,6 +410,6 @@ impl Dialog {
             x += wide + 1;
             place
         });
-        Layout { frame, text, input, buttons: buttons.collect(), lines }
+        Layout { frame, text, input, menu, buttons: buttons.collect(), lines }
     }
 }

@@ -4,6 +4,7 @@
 //! the stored plan (`to_edit_ops.rs`), independent of the steps in between.
 
 mod dependencies;
+mod moves;
 mod rebase;
 mod rows;
 mod to_edit_ops;
@@ -20,7 +21,7 @@ use crate::plan::LoadedPlan;
 pub use dependencies::DependencyGraph;
 pub use rebase::Rebased;
 pub use rows::Row;
-use rows::{reparented, rows_of, with_spec};
+use rows::{rows_of, with_spec};
 pub use validation::Problems;
 
 /// Number of tasks up to which a plan is validated at every edit. A larger plan is validated on a tick, so
@@ -89,11 +90,13 @@ pub struct EditBuffer {
     sent: Option<Sent>,
     /// Number of leaf tasks done, and of all leaf tasks.
     progress: (usize, usize),
+    executors: Vec<String>,
+    queues: Vec<String>,
 }
 
 impl EditBuffer {
     pub fn new(loaded: LoadedPlan) -> Self {
-        let LoadedPlan { draft, mut standings, next_number, .. } = loaded;
+        let LoadedPlan { draft, mut standings, next_number, executors, queues, .. } = loaded;
         standings.resize(draft.tasks.len(), EffectiveStatus::Blocked);
         let rows = rows_of(&draft.tasks, &standings);
         let mut buffer = Self {
@@ -112,6 +115,8 @@ impl EditBuffer {
             saved: Some(0),
             sent: None,
             progress: (0, 0),
+            executors,
+            queues,
         };
         buffer.changed();
         buffer
@@ -270,68 +275,22 @@ impl EditBuffer {
         self.make(UndoStep { label, edits, plan: None, looks: (look, Some(first)) });
     }
 
-    /// The row of the previous sibling.
-    fn sibling_before(&self, at: usize) -> Option<usize> {
-        let depth = self.rows.get(at)?.depth;
-        let before = self.rows[..at].iter().rposition(|row| row.depth <= depth)?;
-        (self.rows[before].depth == depth).then_some(before)
-    }
-
-    /// Moves a task with its subtasks up among its siblings.
-    pub fn move_up(&mut self, at: usize) -> bool {
-        let Some(before) = self.sibling_before(at) else { return false };
-        self.swap(before, at, at);
-        true
-    }
-
-    /// Moves a task with its subtasks down among its siblings.
-    pub fn move_down(&mut self, at: usize) -> bool {
-        let Some(depth) = self.rows.get(at).map(|row| row.depth) else { return false };
-        let next = self.family(at).end;
-        if self.rows.get(next).is_none_or(|row| row.depth != depth) {
-            return false;
+    /// Replaces the author's part of the plan.
+    pub fn revise_plan(&mut self, spec: PlanSpec) {
+        if spec != self.spec {
+            let plan = Some(Box::new((self.spec.clone(), spec)));
+            let label = "edit the plan".to_owned();
+            self.make(UndoStep { label, edits: Vec::new(), plan, looks: (None, None) });
         }
-        self.swap(at, next, at);
-        true
     }
 
-    /// Swaps two adjacent families: the one at `second` moves before the one at `first`.
-    fn swap(&mut self, first: usize, second: usize, looked: usize) {
-        let end = self.family(second).end;
-        let removed = self.rows[first..end].to_vec();
-        let mut added = removed.clone();
-        added.rotate_left(second - first);
-        self.make_one("move", looked, Edit { at: first, removed, added });
+    /// The executors and queues of the configuration, for the pickers.
+    pub fn executors(&self) -> &[String] {
+        &self.executors
     }
 
-    /// Makes a task the last subtask of the sibling above it.
-    pub fn indent(&mut self, at: usize) -> bool {
-        let Some(before) = self.sibling_before(at) else { return false };
-        let parent = Some(self.rows[before].id().clone());
-        let family = self.family(at);
-        let added = reparented(&self.rows[family.clone()], parent, 1);
-        self.place_family(family.clone(), family.start, added, "indent");
-        true
-    }
-
-    /// Moves a task out of its parent, to directly after the parent's family.
-    pub fn outdent(&mut self, at: usize) -> bool {
-        let Some(parent) = self.rows.get(at).and_then(|row| row.spec().parent.as_ref()) else { return false };
-        let Some(parent) = self.place(parent) else { return false };
-        let grandparent = self.rows[parent].spec().parent.clone();
-        let family = self.family(at);
-        let added = reparented(&self.rows[family.clone()], grandparent, -1);
-        let to = self.family(parent).end - family.len();
-        self.place_family(family, to, added, "outdent");
-        true
-    }
-
-    /// Removes a family, and inserts these rows at `to`, an index into the remaining rows that is not before the family.
-    fn place_family(&mut self, family: Range<usize>, to: usize, added: Vec<Row>, verb: &str) {
-        let removed = self.rows[family.start..to + family.len()].to_vec();
-        let mut after = removed[family.len()..].to_vec();
-        after.extend(added);
-        self.make_one(verb, family.start, Edit { at: family.start, removed, added: after });
+    pub fn queues(&self) -> &[String] {
+        &self.queues
     }
 
     /// Replaces the plan by a draft; tasks that stay keep their state.

@@ -1,14 +1,18 @@
 //! The plan editor. Keys change an edit buffer in memory; saving turns the buffer into edit operations against a known
 //! version. Writes nothing itself.
 
+mod choose;
 mod draw;
 mod draw_overlays;
+mod find;
 mod form;
 mod layout;
 mod mouse;
+mod overlay;
 mod picker;
 mod save;
 mod unsaved;
+mod zoom;
 
 use std::collections::HashSet;
 
@@ -25,6 +29,7 @@ use crate::screen::{Context, Event, Flow};
 use crate::text;
 use crate::text_input::TextInput;
 use form::{Form, Target};
+use overlay::{Choosing, Direction, Zoom};
 use picker::Picker;
 
 /// Maximum number of tasks that a question lists; the others are counted.
@@ -53,8 +58,16 @@ pub struct Editor {
     top: usize,
     form: Option<Form>,
     picker: Option<Picker>,
+    /// The list of values that is open.
+    choosing: Option<Choosing>,
     find: Option<TextInput>,
+    /// What was last searched for.
+    wanted: String,
     not_found: bool,
+    /// Everything about the selected task, on the whole screen.
+    zoom: Option<Zoom>,
+    /// The task to select when the plan is loaded.
+    look: Option<TaskId>,
     /// Whether the graph is drawn; `None` draws it if there is room.
     graph: Option<bool>,
     reading: bool,
@@ -93,8 +106,12 @@ impl Editor {
             top: 0,
             form: None,
             picker: None,
+            choosing: None,
             find: None,
+            wanted: String::new(),
             not_found: false,
+            zoom: None,
+            look: None,
             graph: None,
             reading: false,
             stale: false,
@@ -107,6 +124,23 @@ impl Editor {
             overlaps: Vec::new(),
             question: None,
             unparsed: None,
+        }
+    }
+
+    /// The plan is loaded when the editor is shown, and this task is selected.
+    pub fn at_task(plan: PlanKey, task: TaskId) -> Self {
+        Self { look: Some(task), ..Self::new(plan) }
+    }
+
+    pub(crate) fn requested_task(&self) -> Option<TaskId> {
+        self.look.clone()
+    }
+
+    /// Selects a task.
+    pub(crate) fn look_at(&mut self, task: TaskId) {
+        match self.buffer {
+            Some(_) => self.select_task(Some(&task)),
+            None => self.look = Some(task),
         }
     }
 
@@ -156,15 +190,21 @@ impl Editor {
             }
             Event::Reply(reply) => self.reply(reply, context),
             Event::Written(store, plans) => self.written(store, plans, context),
-            Event::Chosen(choice, _) => self.chosen(choice, context),
+            Event::Chosen(choice, typed) => {
+                if !self.take_choice(choice, typed, context) {
+                    self.chosen(choice, context);
+                }
+            }
         }
         context.flow = match std::mem::take(&mut context.flow) {
-            Flow::Ask(dialog) if self.is_typing() => {
+            Flow::Ask(dialog) if self.is_typing() && self.choosing.is_none() => {
                 context.notify(NoteKind::Warning, format!("{}: asked when you finish typing", dialog.title));
-                self.question = Some(dialog);
+                self.question = Some(*dialog);
                 Flow::Stay
             }
-            Flow::Stay if !self.is_typing() => self.question.take().map_or(Flow::Stay, Flow::Ask),
+            Flow::Stay if !self.is_typing() => {
+                self.question.take().map_or(Flow::Stay, |dialog| Flow::Ask(Box::new(dialog)))
+            }
             flow => flow,
         };
         self.settle(context);
@@ -172,6 +212,9 @@ impl Editor {
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) {
         let page = layout::rows(context.area, self.graph).max(1);
+        if self.zoom_act(action, context) {
+            return;
+        }
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
             Action::Down => self.selected += 1,
@@ -196,7 +239,12 @@ impl Editor {
             Action::Undo => self.step(EditBuffer::undo, "undone", "nothing to undo", context),
             Action::Redo => self.step(EditBuffer::redo, "redone", "nothing to redo", context),
             Action::Filter => (self.find, self.not_found) = (Some(TextInput::line("")), false),
-            Action::Problems => self.next_problem(context),
+            Action::Next => self.jump(Direction::Forward, context),
+            Action::Previous => self.jump(Direction::Back, context),
+            Action::Upstream => self.follow_edge(true, context),
+            Action::Downstream => self.follow_edge(false, context),
+            Action::Set => self.choose_what(context),
+            Action::Zoom => self.open_zoom(context),
             Action::Graph => self.graph = Some(!layout::shows_graph(context.area, self.graph)),
             Action::External => self.open_editor(context),
             Action::Save => self.save(AfterSave::Stay, context),
@@ -318,7 +366,9 @@ impl Editor {
             && let Some(id) = buffer.free_ids().next()
         {
             let after = self.selected_task().cloned();
-            self.form = Some(Form::new(Target::New(after), &TaskSpec::new(id, "")));
+            let beside = self.at().and_then(|at| buffer.rows().get(at));
+            let parent = beside.and_then(|row| row.spec().parent.clone());
+            self.form = Some(Form::new(Target::New(after), &TaskSpec { parent, ..TaskSpec::new(id, "") }));
         }
     }
 
@@ -337,32 +387,6 @@ impl Editor {
                 self.folded.insert(id.clone());
             }
             self.select_task(Some(&id));
-        }
-    }
-
-    fn next_problem(&mut self, context: &mut Context<'_>) {
-        let Some(buffer) = &mut self.buffer else { return };
-        buffer.check();
-        let count = buffer.rows().len();
-        let from = self.visible.get(self.selected).copied().unwrap_or(0);
-        let found = (1..=count)
-            .map(|step| (from + step) % count)
-            .find(|&at| buffer.problems().has(buffer.rows()[at].id().as_str()));
-        match found {
-            Some(at) => {
-                let id = buffer.rows()[at].id().clone();
-                let text = buffer
-                    .problems()
-                    .of_task(id.as_str())
-                    .next()
-                    .map(|problem| format!("{problem}; {}", problem.hint()));
-                context.notify(NoteKind::Wrong, text.unwrap_or_default());
-                self.select_task(Some(&id));
-            }
-            None => match buffer.problems().all().first() {
-                Some(problem) => context.notify(NoteKind::Wrong, format!("{problem}; {}", problem.hint())),
-                None => context.notify(NoteKind::Good, "no problems"),
-            },
         }
     }
 
@@ -390,6 +414,7 @@ impl Editor {
                 form::Outcome::Kept => self.apply_form(context),
                 form::Outcome::Discarded => self.form = None,
                 form::Outcome::Choose => self.choose_for_form(),
+                form::Outcome::Pick => self.pick_for_form(context),
                 form::Outcome::External => {
                     if let Some(text) = form.input().map(|input| input.text().to_owned()) {
                         let effect = Effect::EditText { purpose: Purpose::Field, text, ending: "md" };
@@ -400,7 +425,7 @@ impl Editor {
             return self.catch_up(context);
         }
         if self.find.is_some() {
-            if control_c { self.find = None } else { self.find_key(key) }
+            if control_c { (self.find, self.wanted) = (None, String::new()) } else { self.find_key(key) }
         }
     }
 
@@ -441,49 +466,24 @@ impl Editor {
                     form.target = Target::New(None);
                     return;
                 };
-                buffer.revise(at, spec);
+                let (parent, before) = (spec.parent.clone(), buffer.rows()[at].spec().parent.clone());
+                buffer.revise(at, TaskSpec { parent: before, ..spec });
+                buffer.set_parent(at, parent);
                 Some(id.clone())
             }
             Target::New(after) => {
                 let after = after.as_ref().and_then(|after| buffer.place(after));
+                let parent = spec.parent.clone();
                 let at = buffer.insert(after, spec);
-                at.and_then(|at| buffer.rows().get(at)).map(|row| row.id().clone())
+                let id = at.and_then(|at| buffer.rows().get(at)).map(|row| row.id().clone());
+                if let Some(at) = at {
+                    buffer.set_parent(at, parent);
+                }
+                id
             }
         };
         self.form = None;
         self.select_task(look.as_ref());
-    }
-
-    fn find_key(&mut self, key: KeyEvent) {
-        let Some(find) = &mut self.find else { return };
-        let from = match key.code {
-            KeyCode::Esc => return self.find = None,
-            KeyCode::Enter if find.text().is_empty() => return self.find = None,
-            KeyCode::Enter | KeyCode::Down | KeyCode::Tab => 1,
-            _ => {
-                find.key(key);
-                0
-            }
-        };
-        self.find_next(from);
-    }
-
-    /// Selects the next matching task, starting `from` rows below the selected one and wrapping around.
-    fn find_next(&mut self, from: usize) {
-        let wanted = self.find.as_ref().map(|find| find.text().to_lowercase()).unwrap_or_default();
-        self.not_found = false;
-        let Some(buffer) = self.buffer.as_ref().filter(|_| !wanted.is_empty()) else { return };
-        let count = buffer.rows().len();
-        let start = self.visible.get(self.selected).copied().unwrap_or(0);
-        let has = |text: &str| text.to_lowercase().contains(&wanted);
-        let found = (from..=count).map(|step| (start + step) % count.max(1)).find(|&at| {
-            buffer.rows().get(at).is_some_and(|row| has(row.id().as_str()) || has(&row.spec().description))
-        });
-        let id = found.map(|at| buffer.rows()[at].id().clone());
-        self.not_found = id.is_none();
-        if id.is_some() {
-            self.select_task(id.as_ref());
-        }
     }
 
     fn paste(&mut self, text: &str) {
@@ -495,7 +495,8 @@ impl Editor {
             }
         } else if let Some(find) = &mut self.find {
             find.insert(text);
-            self.find_next(0);
+            self.wanted = find.text().to_lowercase();
+            self.find_next(0, Direction::Forward);
         }
     }
 
@@ -532,6 +533,12 @@ impl Editor {
     }
 
     fn settle(&mut self, context: &Context<'_>) {
+        if self.buffer.is_some()
+            && let Some(task) = self.look.take()
+        {
+            self.select_task(Some(&task));
+        }
+        self.wrap_zoom(context);
         self.selected = self.selected.min(self.visible.len().saturating_sub(1));
         let rows = layout::rows(context.area, self.graph).max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));

@@ -12,6 +12,8 @@ pub(crate) use self::read::now;
 pub use self::workspace::{CreateStore, Workspace};
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use self::context::{EffectContext, MessageSender};
@@ -27,6 +29,8 @@ pub(crate) struct EffectRunner {
     reader: Sender<Job>,
     writer: Sender<Job>,
     runs: ActiveRuns,
+    /// The ticket of the latest search.
+    latest_search: Arc<AtomicU64>,
 }
 
 impl EffectRunner {
@@ -40,7 +44,13 @@ impl EffectRunner {
         for store in 0..context.stores() {
             context.watch(store)?;
         }
-        Ok(Self { reader: worker("reads")?, writer: worker("writes")?, runs: ActiveRuns::default(), context })
+        Ok(Self {
+            reader: worker("reads")?,
+            writer: worker("writes")?,
+            runs: ActiveRuns::default(),
+            latest_search: Arc::default(),
+            context,
+        })
     }
 
     /// Starts an effect. Returns the effects that need the terminal, for the event loop.
@@ -51,6 +61,17 @@ impl EffectRunner {
                 self.read(move |context| context.plan_page(store, ticket, &query));
             }
             Effect::LoadPlan(plan) => self.read(move |context| context.plan(plan)),
+            Effect::LoadText(plan) => self.read(move |context| context.text(plan)),
+            Effect::Search(request) => {
+                let latest = Arc::clone(&self.latest_search);
+                latest.store(request.ticket, Ordering::Release);
+                // Whoever types on wants nothing of what was typed before.
+                self.read(move |context| {
+                    if latest.load(Ordering::Acquire) == request.ticket {
+                        context.search(&request);
+                    }
+                });
+            }
             Effect::Save { plan, version, edits } => {
                 self.write(move |context| context.save(plan, version, edits));
             }

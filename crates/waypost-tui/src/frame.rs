@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear};
 
 use crate::dialog::Dialog;
+use crate::dialog::menu::Menu;
 use crate::keys::{Action, Keys, Place};
 use crate::note::NoteKind;
 use crate::screen::DrawContext;
@@ -93,15 +94,25 @@ pub fn footer(context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect, actio
             NoteKind::Warning => ("!", theme.warning()),
             NoteKind::Wrong => ("✗", theme.wrong()),
         };
-        let line = text::truncate(&format!(" {sign} {}", note.text), usize::from(area.width)).into_owned();
-        put(frame.buffer_mut(), (area.x, area.y), area.width, &line, style);
-        return;
+        return draw_note(&format!("{sign} {}", note.text), style, frame, area);
     }
     for entry in footer_keys(&context.settings.keys, context.place, actions, area.width) {
         let x = area.x + entry.x;
         put(frame.buffer_mut(), (x, area.y), area.width, &entry.key, theme.accent());
         let x = x + text::width(&entry.key) as u16 + 1;
         put(frame.buffer_mut(), (x, area.y), area.width, entry.hint, theme.quiet());
+    }
+}
+
+/// Draws a note in the last row, and in as many rows above it as it needs: no error is cut.
+fn draw_note(note: &str, style: Style, frame: &mut Frame<'_>, area: Rect) {
+    let columns = usize::from(area.width.saturating_sub(2));
+    let lines = text::wrap(note, columns, usize::from(area.y / 2).max(1));
+    let top = (area.y + 1).saturating_sub(lines.len() as u16);
+    for (row, line) in (top..).zip(&lines) {
+        let line = text::fit(&format!(" {line}"), usize::from(area.width));
+        frame.render_widget(Clear, Rect { y: row, height: 1, ..area });
+        put(frame.buffer_mut(), (area.x, row), area.width, &line, style);
     }
 }
 
@@ -114,6 +125,29 @@ pub fn typing_footer(theme: Theme, frame: &mut Frame<'_>, area: Rect, keys: &[(&
         put(frame.buffer_mut(), (x, area.y), area.width, does, theme.quiet());
         x += text::width(does) as u16 + 3;
     }
+}
+
+/// Draws the last row while a search is typed: the text, the number of matches, and the keys that are not text.
+pub fn search_footer(
+    theme: Theme,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    find: &TextInput,
+    found: usize,
+    keys: &[(&str, &str)],
+) {
+    let columns = (area.width / 3).max(16);
+    put(frame.buffer_mut(), (area.x + 1, area.y), 1, "/", theme.accent());
+    draw_input(frame, Rect { x: area.x + 2, width: columns, ..area }, find, Style::new());
+    let (said, style) = match (find.text().is_empty(), found) {
+        (true, _) => (String::new(), theme.quiet()),
+        (false, 0) => ("nothing found".to_owned(), theme.warning()),
+        (false, found) => (text::count(found, "line"), theme.quiet()),
+    };
+    let x = area.x + columns + 4;
+    put(frame.buffer_mut(), (x, area.y), area.width.saturating_sub(x), &said, style);
+    let keys_x = x + text::width(&said) as u16 + 2;
+    typing_footer(theme, frame, Rect { x: keys_x, width: area.width.saturating_sub(keys_x), ..area }, keys);
 }
 
 /// A key in the footer.
@@ -216,7 +250,41 @@ pub fn draw_dialog(dialog: &Dialog, theme: Theme, frame: &mut Frame<'_>, size: R
         let style = if at == dialog.marked { theme.selected() } else { theme.accent() };
         put(frame.buffer_mut(), (place.x, place.y), place.width, &button.shown(), style);
     }
+    if let (Some(menu), Some(area)) = (&dialog.menu, layout.menu) {
+        draw_menu(menu, theme, frame, area);
+    }
     if let (Some(input), Some(place)) = (&dialog.input, layout.input) {
         draw_input(frame, place, input, Style::new().add_modifier(ratatui::style::Modifier::UNDERLINED));
+    }
+}
+
+/// Draws a list of options, with its filter in the first row.
+pub fn draw_menu(menu: &Menu, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
+    let filter = u16::from(menu.has_filter());
+    let list = Rect { y: area.y + filter, height: area.height.saturating_sub(filter), ..area };
+    let mut is_empty = true;
+    for (row, (option, digit, is_selected)) in
+        (list.y..list.bottom()).zip(menu.visible(usize::from(list.height)))
+    {
+        is_empty = false;
+        let key = digit.map(|digit| format!("{digit} ")).unwrap_or_default();
+        let label = format!(" {key}{} ", text::sanitize_line(&option.label));
+        let columns = usize::from(list.width);
+        let detail = text::truncate(&option.detail, columns.saturating_sub(text::width(&label) + 1));
+        let at = columns.saturating_sub(text::width(&detail) + 1);
+        let label = text::truncate(&label, columns);
+        put(frame.buffer_mut(), (list.x, row), list.width, &label, theme.text());
+        put(frame.buffer_mut(), (list.x + at as u16, row), list.width, &detail, theme.quiet());
+        if is_selected {
+            frame.buffer_mut().set_style(Rect { y: row, height: 1, ..list }, theme.selected());
+        }
+    }
+    if is_empty && !list.is_empty() {
+        put(frame.buffer_mut(), (list.x + 1, list.y), list.width, "nothing matches", theme.quiet());
+    }
+    if let (Some(typed), false) = (menu.filter(), area.is_empty()) {
+        put(frame.buffer_mut(), (area.x, area.y), 2, "/ ", theme.accent());
+        let place = Rect { x: area.x + 2, width: area.width.saturating_sub(2), height: 1, ..area };
+        draw_input(frame, place, typed, Style::new().add_modifier(ratatui::style::Modifier::UNDERLINED));
     }
 }

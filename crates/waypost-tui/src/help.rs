@@ -77,12 +77,15 @@ fn lines(keys: &Keys, from: Place, theme: Theme, columns: u16) -> Vec<Line<'stat
         for (binding, chords) in keys.rows(place) {
             let shown = chords.iter().map(ToString::to_string).collect::<Vec<_>>().join("  ");
             let room = usize::from(columns).saturating_sub(KEYS_COLUMNS + 6);
-            lines.push(Line::from(vec![
-                Span::raw("    "),
-                Span::styled(text::fit(&shown, KEYS_COLUMNS), theme.accent()),
-                Span::raw(" "),
-                Span::raw(text::truncate(binding.help, room)),
-            ]));
+            for (number, line) in text::wrap(binding.help, room, usize::MAX).into_iter().enumerate() {
+                let keys = if number == 0 { shown.as_str() } else { "" };
+                lines.push(Line::from(vec![
+                    Span::raw("    "),
+                    Span::styled(text::fit(keys, KEYS_COLUMNS), theme.accent()),
+                    Span::raw(" "),
+                    Span::raw(line),
+                ]));
+            }
         }
     }
     lines

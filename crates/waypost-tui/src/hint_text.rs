@@ -7,10 +7,10 @@ pub(crate) fn hint_text(hint: Hint) -> String {
     match hint {
         Hint::Text(text) => text,
         Hint::ListPlans => "F5 in the list of plans reads them again".to_owned(),
-        Hint::ListVersions(_) => "h lists the versions".to_owned(),
-        Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
+        Hint::ListVersions(_) => "3 lists the versions".to_owned(),
+        Hint::ReadChanges { .. } => "review what changed (3), then try again".to_owned(),
         Hint::PreviewAgain(_) => "what is shown now is the new state: review it, then decide".to_owned(),
-        Hint::ReadQuestion(_) => "read it, then answer it (i)".to_owned(),
+        Hint::ReadQuestion(_) => "read it, then answer it (Enter)".to_owned(),
         Hint::FixProblems => "fix the listed problems".to_owned(),
         Hint::AskPerson(act) => format!("ask a person to {act}"),
         Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
@@ -27,7 +27,7 @@ pub(crate) fn hint_text(hint: Hint) -> String {
         Hint::ApproveOrAllowSigner(_) => {
             "a approves it here; or add the signer to the allowed signers".to_owned()
         }
-        Hint::AnswerAgain { task, .. } => format!("retry {task} (t), then answer it again (i)"),
+        Hint::AnswerAgain { task, .. } => format!("retry {task} (r), then answer it again (Enter)"),
         Hint::TrustStore => "if you replaced it, run `waypost trust` in a shell".to_owned(),
         Hint::StartPlan => "x runs it".to_owned(),
         Hint::DropDependencies => "change what they depend on first".to_owned(),

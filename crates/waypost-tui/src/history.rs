@@ -14,7 +14,7 @@ use crate::keys::Action;
 use crate::messages::{Effect, Reply};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::plan::PlanKey;
-use crate::screen::{Context, Event, Flow};
+use crate::screen::{Context, Destination, Event, Flow};
 use layout::{list_rows, parts};
 
 pub use messages::{Compared, DIFF_LINES_MAX, HistoryEffect, HistoryReply, VERSIONS_PAGE, Version, Versions};
@@ -43,6 +43,8 @@ pub struct History {
     comparing: Option<(u64, u64)>,
     diff_top: usize,
     focus: Focus,
+    /// Whether the differences have the whole screen.
+    is_zoomed: bool,
     restoring: Option<u64>,
 }
 
@@ -61,6 +63,7 @@ impl History {
             comparing: None,
             diff_top: 0,
             focus: Focus::Versions,
+            is_zoomed: false,
             restoring: None,
         }
     }
@@ -194,6 +197,9 @@ impl History {
                 self.marked = if self.marked == number { None } else { number };
             }
             Action::Restore => self.restore(context),
+            Action::Zoom => self.is_zoomed = !self.is_zoomed,
+            Action::Edit => context.go(Flow::Open(Destination::Editor(self.plan.clone()))),
+            Action::Back if self.is_zoomed => self.is_zoomed = false,
             Action::Quit => context.go(Flow::Quit),
             Action::Back => context.go(Flow::Pop),
             _ => {}
@@ -218,17 +224,17 @@ impl History {
 
     fn step(&mut self, by: isize) {
         match self.focus {
-            Focus::Versions => {
+            Focus::Versions if !self.is_zoomed => {
                 let last = self.versions.rows.len().saturating_sub(1);
                 self.selected = self.selected.saturating_add_signed(by).min(last);
                 self.diff_top = 0;
             }
-            Focus::Differences => self.diff_top = self.diff_top.saturating_add_signed(by),
+            Focus::Versions | Focus::Differences => self.diff_top = self.diff_top.saturating_add_signed(by),
         }
     }
 
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &Context<'_>) {
-        let parts = parts(context.area);
+        let parts = parts(context.area, self.is_zoomed);
         let is_diff = parts.diff.contains(at);
         let turn = |by: isize, history: &mut Self| {
             let focus = std::mem::replace(

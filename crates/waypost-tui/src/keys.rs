@@ -1,5 +1,5 @@
-//! The table of key bindings; the editor's are those of clido. The footer and the help screen are drawn from it, and
-//! `[tui.keys]` in the configuration changes it.
+//! The table of key bindings. A key means the same on every screen that has it, and the same as in the dashboard. The footer,
+//! the help screen and the commands of the palette are drawn from it, and `[tui.keys]` in the configuration changes it.
 
 mod chord;
 
@@ -23,17 +23,19 @@ pub enum Place {
     Picker,
     Run,
     History,
+    Text,
 }
 
 impl Place {
     /// All places in the order of the help screen, with their titles.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::PlanList, "Plans"),
         (Self::Editor, "Plan editor"),
         (Self::Form, "Task form"),
         (Self::Picker, "Task picker"),
         (Self::Run, "Run view"),
         (Self::History, "History"),
+        (Self::Text, "Text of a plan"),
         (Self::Anywhere, "Everywhere"),
     ];
 
@@ -56,8 +58,11 @@ pub enum Action {
     Open,
     Back,
     Help,
+    Palette,
     Quit,
     Filter,
+    Next,
+    Previous,
     Sort,
     Archived,
     Refresh,
@@ -75,15 +80,18 @@ pub enum Action {
     Redo,
     External,
     Dependencies,
+    Upstream,
+    Downstream,
     Graph,
-    Problems,
     Fold,
+    Set,
     Status,
     NextField,
     PreviousField,
     Accept,
     Toggle,
     Focus,
+    Zoom,
     Follow,
     Approve,
     Reject,
@@ -93,10 +101,11 @@ pub enum Action {
     CancelPlan,
     Retry,
     RetryAll,
-    Answer,
     Stop,
+    ViewTasks,
     Watch,
     History,
+    ViewText,
     Mark,
     Restore,
     Suspend,
@@ -125,48 +134,59 @@ impl Binding {
 type Row = (Action, &'static [&'static str], &'static str, &'static str);
 
 const PLAN_LIST: &[Row] = &[
-    (Action::Open, &["enter"], "open", "open the plan in the editor"),
+    (Action::Open, &["enter"], "open", "open the plan: a draft in the editor, another plan in its run view"),
+    (Action::Approve, &["a"], "review", "review the plan for approval"),
     (Action::Filter, &["/"], "filter", "show only plans with this text in their name or title"),
-    (
-        Action::Sort,
-        &["o"],
-        "sort",
-        "change the order: updated, created, title, name, urgency, waiting for you",
-    ),
-    (Action::Archived, &["z"], "archived", "show current, archived or all plans"),
-    (Action::New, &["n"], "new", "create a plan"),
-    (Action::Status, &["s"], "note", "set the note on the plan"),
-    (Action::Refresh, &["f5", "ctrl+l"], "refresh", "reload the list"),
-    (Action::Watch, &["w"], "run view", "follow the progress of the plan"),
-    (Action::History, &["h"], "history", "show the versions of the plan"),
+    (Action::Next, &["n"], "next", "go to the next plan that needs you"),
+    (Action::Previous, &["p"], "", "go to the previous plan that needs you"),
+    (Action::New, &["N", "insert"], "new", "create a plan"),
+    (Action::Set, &["="], "set", "set the status, note, queue or owner of the plan"),
+    (Action::Retry, &["r"], "retry", "retry everything of the plan that failed or was cancelled"),
+    (Action::Pause, &["P"], "pause", "start no new tasks of the plan, here or elsewhere; or resume it"),
+    (Action::Edit, &["e"], "", "open the plan in the editor"),
+    (Action::Status, &["i"], "note", "set the note on the plan"),
+    (Action::Sort, &["o"], "sort", "choose the order"),
+    (Action::Archived, &["A"], "archived", "show current, archived or all plans"),
+    (Action::Refresh, &["f5", "ctrl+l"], "", "reload the list"),
+    (Action::ViewTasks, &["1"], "", "show the tasks of the plan, to edit them"),
+    (Action::Watch, &["2", "w"], "run", "follow the progress of the plan"),
+    (Action::History, &["3", "h"], "history", "show the versions of the plan"),
+    (Action::ViewText, &["4"], "text", "read the text of the plan"),
 ];
 
 const EDITOR: &[Row] = &[
     (
         Action::Edit,
-        &["enter"],
+        &["enter", "e"],
         "edit",
-        "edit the task: description, notes, complexity, dependencies, tools, skip",
+        "edit the task: description, notes, complexity, priority, executor, parent, dependencies, tools, skip",
     ),
-    (Action::New, &["n"], "new", "add a task below this one"),
-    (Action::Delete, &["d", "delete"], "delete", "delete the task; dependants are listed first"),
-    (Action::Skip, &["space"], "skip", "skip the task, or not"),
-    (Action::MoveUp, &["r", "alt+up"], "up", "move the task up among its siblings"),
-    (Action::MoveDown, &["f", "alt+down"], "down", "move the task down among its siblings"),
-    (Action::Indent, &[">", "alt+right"], "indent", "make it a subtask of the task above"),
-    (Action::Outdent, &["<", "alt+left"], "outdent", "move it out of its parent"),
-    (Action::Dependencies, &["a"], "depends on", "choose what the task depends on"),
-    (Action::Fold, &["tab"], "fold", "show or hide the subtasks"),
-    (Action::Undo, &["u"], "undo", "undo the last edit"),
-    (Action::Redo, &["ctrl+r", "ctrl+y"], "redo", "redo an undone edit"),
-    (Action::Filter, &["/"], "find", "go to the next task with this text"),
-    (Action::Problems, &["p"], "problems", "go to the next task with a problem"),
-    (Action::Graph, &["g"], "graph", "show or hide the drawn graph"),
-    (Action::External, &["e"], "$EDITOR", "edit the whole plan as text in $EDITOR"),
     (Action::Save, &["s", "ctrl+s"], "save", "save the edits as one version"),
     (Action::Execute, &["x"], "execute", "run the plan"),
-    (Action::Watch, &["w"], "run view", "follow the progress of the plan"),
-    (Action::History, &["h"], "history", "show the versions of the plan"),
+    (Action::New, &["N", "insert"], "new", "add a task below this one"),
+    (Action::Delete, &["D", "delete"], "delete", "delete the task; dependants are listed first"),
+    (Action::Set, &["="], "set", "choose the status or another field of the task or the plan"),
+    (Action::Undo, &["z"], "undo", "undo the last edit"),
+    (Action::Redo, &["Z", "ctrl+r", "ctrl+y"], "", "redo an undone edit"),
+    (Action::Dependencies, &["b"], "depends on", "choose what the task depends on"),
+    (Action::Skip, &["S"], "skip", "skip the task, or not"),
+    (Action::Zoom, &["f"], "focus", "show everything about the task on the whole screen, or not"),
+    (Action::Filter, &["/"], "find", "go to the next task with this text"),
+    (Action::Next, &["n"], "next", "go to the next match of the search, or to the next problem"),
+    (Action::Previous, &["p"], "", "go to the previous match or problem"),
+    (Action::Fold, &["space"], "fold", "show or hide the subtasks"),
+    (Action::Upstream, &["u"], "", "go to a task that this one depends on"),
+    (Action::Downstream, &["d"], "", "go to a task that depends on this one"),
+    (Action::MoveUp, &["K", "alt+up"], "", "move the task up among its siblings"),
+    (Action::MoveDown, &["J", "alt+down"], "", "move the task down among its siblings"),
+    (Action::Indent, &[">", "alt+right"], "", "make it a subtask of the task above"),
+    (Action::Outdent, &["<", "alt+left"], "", "move it out of its parent"),
+    (Action::Graph, &["g"], "graph", "show or hide the drawn graph"),
+    (Action::External, &["E"], "$EDITOR", "edit the whole plan as text in $EDITOR"),
+    (Action::Approve, &["a"], "review", "review the plan for approval"),
+    (Action::Watch, &["2", "w"], "run", "follow the progress of the plan"),
+    (Action::History, &["3", "h"], "history", "show the versions of the plan"),
+    (Action::ViewText, &["4"], "text", "read the text of the plan"),
 ];
 
 const FORM: &[Row] = &[
@@ -184,37 +204,58 @@ const PICKER: &[Row] = &[
 ];
 
 const RUN: &[Row] = &[
+    (
+        Action::Open,
+        &["enter"],
+        "open",
+        "answer the question of the task, complete a task for a person, or show the task on the whole screen",
+    ),
+    (Action::Approve, &["a"], "review", "review what will run, to approve or reject it (only a person can)"),
+    (Action::Reject, &["R"], "reject", "reject it, with a reason"),
     (Action::Execute, &["x"], "run here", "run the plan in this process"),
     (
         Action::Stop,
-        &["s"],
+        &["X"],
         "stop",
         "start no new tasks in the run of this process; again: stop running tasks",
     ),
-    (Action::Approve, &["a"], "approve", "approve what is shown (only a person can)"),
-    (Action::Reject, &["R"], "reject", "reject it, with a reason"),
-    (
-        Action::Answer,
-        &["enter", "i"],
-        "answer",
-        "answer the question of the task, or complete a task for a person",
-    ),
-    (Action::Pause, &["p"], "pause", "start no new tasks of the plan, here or elsewhere; or resume it"),
+    (Action::Set, &["="], "set", "choose the status of the task"),
+    (Action::Pause, &["P"], "pause", "start no new tasks of the plan, here or elsewhere; or resume it"),
     (Action::Hold, &["H"], "hold", "hold the task, so that it does not start; or lift the hold"),
     (Action::Cancel, &["c"], "cancel", "cancel the task"),
-    (Action::CancelPlan, &["C"], "cancel plan", "cancel the whole plan"),
-    (Action::Retry, &["t"], "retry", "retry the task, and what was skipped because of it"),
+    (Action::CancelPlan, &["C"], "", "cancel the whole plan"),
+    (Action::Retry, &["r", "t"], "retry", "retry the task, and what was skipped because of it"),
     (Action::RetryAll, &["T"], "retry all", "retry everything that failed or was cancelled"),
-    (Action::Follow, &["f"], "follow", "follow the most interesting task and the end of its log"),
+    (Action::Zoom, &["f"], "focus", "show the task and its log on the whole screen, or not"),
+    (Action::Filter, &["/"], "find", "search the log"),
+    (Action::Next, &["n"], "next", "go to the next match in the log, or to the next error"),
+    (Action::Previous, &["p"], "", "go to the previous match or error"),
+    (Action::Follow, &["F"], "follow", "follow the most interesting task and the end of its log"),
     (Action::Focus, &["tab"], "log", "move the focus between the tasks and the text"),
-    (Action::Edit, &["e"], "edit", "open the plan in the editor"),
-    (Action::History, &["h"], "history", "show the versions of the plan"),
+    (Action::Edit, &["e", "1"], "edit", "open the plan in the editor"),
+    (Action::History, &["3", "h"], "history", "show the versions of the plan"),
+    (Action::ViewText, &["4"], "text", "read the text of the plan"),
 ];
 
 const HISTORY: &[Row] = &[
-    (Action::Mark, &["space", "m"], "compare from", "compare other versions with this one, or not"),
-    (Action::Restore, &["r"], "restore", "restore this version, as a new version"),
+    (Action::Mark, &["m"], "compare from", "compare other versions with this one, or not"),
+    (Action::Restore, &["v"], "restore", "restore this version, as a new version"),
     (Action::Focus, &["tab"], "differences", "move the focus between versions and differences"),
+    (Action::Zoom, &["f"], "focus", "show the differences on the whole screen, or not"),
+    (Action::Approve, &["a"], "", "review the plan for approval"),
+    (Action::Edit, &["e", "1"], "edit", "open the plan in the editor"),
+    (Action::Watch, &["2", "w"], "run", "follow the progress of the plan"),
+    (Action::ViewText, &["4"], "text", "read the text of the plan"),
+];
+
+const TEXT: &[Row] = &[
+    (Action::Filter, &["/"], "find", "search the text"),
+    (Action::Next, &["n"], "next", "go to the next match, or to the next heading"),
+    (Action::Previous, &["p"], "previous", "go to the previous match or heading"),
+    (Action::Approve, &["a"], "", "review the plan for approval"),
+    (Action::Edit, &["e", "1"], "edit", "open the plan in the editor"),
+    (Action::Watch, &["2", "w"], "run", "follow the progress of the plan"),
+    (Action::History, &["3", "h"], "history", "show the versions of the plan"),
 ];
 
 const ANYWHERE: &[Row] = &[
@@ -224,6 +265,7 @@ const ANYWHERE: &[Row] = &[
     (Action::PageDown, &["pagedown", "ctrl+f"], "", "a page down"),
     (Action::First, &["home"], "", "go to the first"),
     (Action::Last, &["end", "G"], "", "go to the last"),
+    (Action::Palette, &["ctrl+k"], "go to", "go to a plan, a task or a command"),
     (Action::Help, &["?", "f1"], "help", "show the keys"),
     (Action::Back, &["esc", "q"], "back", "go back"),
     (Action::Quit, &["ctrl+c"], "quit", "quit Waypost"),
@@ -238,6 +280,7 @@ fn rows_of(place: Place) -> &'static [Row] {
         Place::Picker => PICKER,
         Place::Run => RUN,
         Place::History => HISTORY,
+        Place::Text => TEXT,
         Place::Anywhere => ANYWHERE,
     }
 }
@@ -249,6 +292,9 @@ pub fn bindings() -> impl Iterator<Item = Binding> {
         rows.map(move |&(action, keys, hint, help)| Binding { place, action, keys, hint, help })
     })
 }
+
+/// Names that earlier versions had, and today's.
+const RENAMED: [(&str, &str); 2] = [("editor.problems", "editor.next"), ("run.answer", "run.open")];
 
 /// An invalid entry of `[tui.keys]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -293,7 +339,8 @@ impl Keys {
         let mut keys = Self::default();
         let mut bad = Vec::new();
         for (name, wanted) in changes {
-            let Some((_, chords)) = keys.rows.iter_mut().find(|(binding, _)| binding.name() == *name) else {
+            let new = RENAMED.iter().find(|(old, _)| old == name).map_or(name.as_str(), |(_, new)| new);
+            let Some((_, chords)) = keys.rows.iter_mut().find(|(binding, _)| binding.name() == new) else {
                 bad.push(BadKeys { name: name.clone(), why: unknown(name) });
                 continue;
             };

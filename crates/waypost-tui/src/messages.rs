@@ -3,11 +3,13 @@
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 use waypost_core::{PlanId, Timestamp};
 use waypost_service::EditOp;
-use waypost_store::{Conflict, Page, PlanSummary, Query};
+use waypost_store::{Conflict, Page, Query};
 
 use crate::history::messages::{HistoryEffect, HistoryReply};
 use crate::note::{ErrorMessage, Note};
-use crate::plan::{LoadedPlan, PlanKey};
+use crate::palette::messages::{SearchHit, SearchRequest};
+use crate::plan::{ListedPlan, LoadedPlan, PlanKey};
+use crate::plan_text::messages::PlanText;
 use crate::run_view::messages::{RunEffect, RunReply};
 
 /// An event from outside the program.
@@ -46,6 +48,10 @@ pub enum Effect {
         query: Box<Query>,
     },
     LoadPlan(PlanKey),
+    /// Read the text of a plan.
+    LoadText(PlanKey),
+    /// Search plans and tasks.
+    Search(SearchRequest),
     /// Write the edits as one version, provided the plan is still at the version that they are based on.
     Save {
         plan: PlanKey,
@@ -76,12 +82,15 @@ pub enum Reply {
     PlanPage {
         store: usize,
         ticket: u64,
-        heads: Result<Box<Page<PlanSummary>>, ErrorMessage>,
+        heads: Result<Box<Page<ListedPlan>>, ErrorMessage>,
     },
     Plan {
         plan: PlanKey,
         loaded: Result<Box<LoadedPlan>, ErrorMessage>,
     },
+    Text(PlanKey, Result<Box<PlanText>, ErrorMessage>),
+    /// What was found, with the ticket of the request.
+    Found(u64, Vec<SearchHit>),
     /// With the new version.
     Saved {
         plan: PlanKey,

@@ -1,6 +1,8 @@
 //! The key of a plan, and a plan as the editor loads it.
 
 use waypost_core::{Draft, EffectiveStatus, Plan, PlanId, TaskId};
+use waypost_service::PlanStatus;
+use waypost_store::PlanSummary;
 
 /// A plan, and the store that contains it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,6 +10,18 @@ pub struct PlanKey {
     /// Index into [`crate::screen::Settings::stores`].
     pub store: usize,
     pub id: PlanId,
+}
+
+/// A plan as the list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedPlan {
+    pub summary: PlanSummary,
+    /// What needs somebody most.
+    pub status: PlanStatus,
+    /// Who works on it now: the workers, agents and people that run its tasks.
+    pub workers: Vec<String>,
+    /// Whether it has a text to read.
+    pub has_text: bool,
 }
 
 /// A plan as the editor loads it.
@@ -19,6 +33,9 @@ pub struct LoadedPlan {
     pub awaits_approval: bool,
     /// The number of the next free id (`t12`). Ids of removed tasks are not reused.
     pub next_number: u64,
+    /// The executors and queues of the configuration, for the pickers.
+    pub executors: Vec<String>,
+    pub queues: Vec<String>,
 }
 
 impl LoadedPlan {
@@ -30,6 +47,8 @@ impl LoadedPlan {
             standings: plan.tasks().map(|(task, _)| standing(task.spec.id.as_str())).collect(),
             awaits_approval: plan.state().approval_required && plan.state().approval.is_none(),
             next_number: plan.free_task_ids().next().as_ref().and_then(task_number).unwrap_or(1),
+            executors: Vec::new(),
+            queues: Vec::new(),
         }
     }
 }

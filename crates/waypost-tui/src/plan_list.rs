@@ -1,31 +1,38 @@
 //! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no plans.
 
 mod draw;
+mod field;
 mod merge;
+mod set;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
-use waypost_core::PlanChanges;
-use waypost_service::EditOp;
-use waypost_store::{ArchiveFilter, Page, PlanSummary, Query, Sort};
+use waypost_core::{Phase, Timestamp};
+use waypost_store::{ArchiveFilter, Page, Query, Sort};
 
-use crate::dialog::{Choice, Dialog};
+use self::field::{PlanField, SORTS};
+use crate::dialog::Dialog;
+use crate::dialog::menu::Menu;
 use crate::keys::Action;
 use crate::messages::{Effect, Reply, SaveError};
 use crate::note::{ErrorMessage, NoteKind};
-use crate::plan::PlanKey;
+use crate::plan::{ListedPlan, PlanKey};
+use crate::run_view::{Intent, PlanAction};
 use crate::screen::{Context, Destination, Event, Flow};
 use crate::text_input::TextInput;
 
 /// Number of plans loaded at a time.
 pub const PLANS_PAGE_SIZE: usize = 200;
+/// How long a list in which something runs or waits for a worker stands before it is read again: progress and workers make
+/// no version.
+const REFRESH_SECONDS: i64 = 5;
 /// Maximum number of plans loaded from one store; others can be found with the filter.
 pub const PLANS_LOADED_MAX: usize = 5_000;
 
 /// The loaded plans of one store.
 #[derive(Debug, Default)]
 struct StoreList {
-    heads: Vec<PlanSummary>,
+    heads: Vec<ListedPlan>,
     total: u64,
     next: Option<String>,
     /// The ticket of the pending request.
@@ -38,15 +45,22 @@ struct StoreList {
     warnings: Vec<String>,
 }
 
-/// What the open text dialog is for.
+/// What the open dialog is for.
 #[derive(Clone, Debug)]
 enum Prompt {
     Title(usize),
-    Status(PlanKey, u64),
+    /// A text for a field of a plan at this version; the texts that can be chosen.
+    Field(PlanField, PlanKey, u64, Vec<String>),
+    /// Which field of a plan is set.
+    Fields(Vec<PlanField>),
+    /// What is done with a plan.
+    Actions(PlanKey, Vec<PlanAction>),
+    Retry(PlanKey),
+    Sort,
 }
 
 /// The list of plans. Loaded when it is shown.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PlanList {
     sides: Vec<StoreList>,
     /// The listed plans, as (store, index into its loaded plans).
@@ -59,8 +73,30 @@ pub struct PlanList {
     top: usize,
     tickets: u64,
     prompt: Option<Prompt>,
-    /// The plan whose note is being saved.
+    /// The plan of which a field is being saved.
     writing: Option<PlanKey>,
+    /// When the list was last read.
+    read_at: Option<Timestamp>,
+}
+
+impl Default for PlanList {
+    /// What needs the user comes first.
+    fn default() -> Self {
+        Self {
+            sides: Vec::new(),
+            list: Vec::new(),
+            filter: TextInput::default(),
+            typing: false,
+            sort: Sort::Attention,
+            shelf: ArchiveFilter::default(),
+            selected: 0,
+            top: 0,
+            tickets: 0,
+            prompt: None,
+            writing: None,
+            read_at: None,
+        }
+    }
 }
 
 impl PlanList {
@@ -74,10 +110,10 @@ impl PlanList {
     }
 
     pub fn selected(&self) -> Option<PlanKey> {
-        self.head(self.selected).map(|(store, head)| PlanKey { store, id: head.id.clone() })
+        self.head(self.selected).map(|(store, head)| PlanKey { store, id: head.summary.id.clone() })
     }
 
-    fn head(&self, at: usize) -> Option<(usize, &PlanSummary)> {
+    fn head(&self, at: usize) -> Option<(usize, &ListedPlan)> {
         let &(store, place) = self.list.get(at)?;
         Some((store, self.sides.get(store)?.heads.get(place)?))
     }
@@ -104,7 +140,7 @@ impl PlanList {
             Event::Reply(reply) => self.reply(reply, context),
             Event::Written(store, _) => self.written(store, context),
             Event::Chosen(choice, typed) => self.chosen(choice, typed, context),
-            Event::Tick => {}
+            Event::Tick => self.refresh_progress(context),
         }
         self.settle(context);
     }
@@ -121,16 +157,10 @@ impl PlanList {
             Action::Open => self.open(context),
             Action::Filter => self.typing = true,
             Action::Sort => {
-                self.sort = match self.sort {
-                    Sort::Updated => Sort::Created,
-                    Sort::Created => Sort::Title,
-                    Sort::Title => Sort::Id,
-                    Sort::Id => Sort::Urgency,
-                    Sort::Urgency => Sort::Attention,
-                    Sort::Attention => Sort::Updated,
-                };
-                self.selected = 0;
-                self.reload(context);
+                let at = SORTS.iter().position(|(sort, _)| *sort == self.sort).unwrap_or(0);
+                let menu = Menu::new(SORTS.iter().map(|(_, option)| option()).collect()).at(at);
+                self.prompt = Some(Prompt::Sort);
+                context.ask(Dialog::choose_from("Order of the plans", Vec::new(), menu, "sort"));
             }
             Action::Archived => {
                 self.shelf = match self.shelf {
@@ -138,12 +168,21 @@ impl PlanList {
                     ArchiveFilter::Archived => ArchiveFilter::All,
                     ArchiveFilter::All => ArchiveFilter::Current,
                 };
-                self.selected = 0;
-                self.reload(context);
+                self.reload_from_first(context);
             }
             Action::Refresh => self.reload(context),
             Action::New => self.ask_title(context),
-            Action::Status => self.ask_status(context),
+            Action::Status => self.ask_field(PlanField::Note, context),
+            Action::Set => self.ask_what_to_set(context),
+            Action::Retry => self.ask_to_retry(context),
+            Action::Pause => self.pause_or_resume(context),
+            Action::Next => self.next_needing(false, context),
+            Action::Previous => self.next_needing(true, context),
+            Action::Edit | Action::ViewTasks => {
+                if let Some(plan) = self.selected() {
+                    context.go(Flow::Open(Destination::Editor(plan)));
+                }
+            }
             Action::Quit => context.go(Flow::Quit),
             Action::Back if !self.filter.text().is_empty() => {
                 self.filter = TextInput::line("");
@@ -154,9 +193,46 @@ impl PlanList {
         }
     }
 
+    /// Opens a draft in the editor, a plan without tasks as text, and any other plan in its run view.
     fn open(&self, context: &mut Context<'_>) {
-        if let Some(plan) = self.selected() {
-            context.go(Flow::Open(Destination::Editor(plan)));
+        let Some((store, head)) = self.head(self.selected) else { return };
+        let plan = PlanKey { store, id: head.summary.id.clone() };
+        let is_text = head.summary.is_document() && head.has_text;
+        context.go(Flow::Open(match head.summary.phase {
+            _ if is_text => Destination::Text(plan),
+            Phase::Draft => Destination::Editor(plan),
+            Phase::AwaitingApproval
+            | Phase::Active
+            | Phase::Paused
+            | Phase::Completed
+            | Phase::Failed
+            | Phase::Cancelled => Destination::Run(plan, Intent::Watch),
+        }));
+    }
+
+    /// Goes to the next plan that needs the user.
+    fn next_needing(&mut self, is_back: bool, context: &mut Context<'_>) {
+        let count = self.list.len();
+        let places = (1..=count).map(|step| match is_back {
+            true => (self.selected + count - step) % count,
+            false => (self.selected + step) % count,
+        });
+        let needs = |at: &usize| self.head(*at).is_some_and(|(_, head)| head.status.needs_you);
+        match places.into_iter().find(needs) {
+            Some(at) => self.selected = at,
+            None => context.notify(NoteKind::Good, "no plan in this list needs you"),
+        }
+    }
+
+    /// Reads the list again from time to time while something runs or waits for a worker.
+    fn refresh_progress(&mut self, context: &mut Context<'_>) {
+        let is_due = self
+            .read_at
+            .is_none_or(|at| context.now.as_micros() - at.as_micros() >= REFRESH_SECONDS * 1_000_000);
+        let is_live = |head: &ListedPlan| head.summary.phase == Phase::Active;
+        let is_reading = self.sides.iter().any(|side| side.request.is_some());
+        if is_due && !is_reading && self.sides.iter().flat_map(|side| &side.heads).any(is_live) {
+            self.reload(context);
         }
     }
 
@@ -166,32 +242,6 @@ impl PlanList {
         self.prompt = Some(Prompt::Title(store));
         let lines = vec![format!("The title. The plan is stored in `{name}`.")];
         context.ask(Dialog::ask("New plan", lines, "", "create"));
-    }
-
-    fn ask_status(&mut self, context: &mut Context<'_>) {
-        let Some((store, head)) = self.head(self.selected) else { return };
-        let lines = vec!["A note for readers; it has no effect. Leave it empty to remove it.".to_owned()];
-        let dialog = Dialog::ask(format!("Note on {}", head.id), lines, &head.status, "save");
-        self.prompt = Some(Prompt::Status(PlanKey { store, id: head.id.clone() }, head.version));
-        context.ask(dialog);
-    }
-
-    fn chosen(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) {
-        let (Choice::Take, Some(prompt)) = (choice, self.prompt.take()) else { return };
-        match prompt {
-            Prompt::Title(_) if typed.trim().is_empty() => {
-                context.notify(NoteKind::Warning, "a plan needs a title")
-            }
-            Prompt::Title(store) => {
-                context.effects.push(Effect::CreatePlan { store, title: typed.trim().to_owned() });
-            }
-            Prompt::Status(plan, version) => {
-                let changes = PlanChanges { status: Some(typed.trim().to_owned()), ..PlanChanges::default() };
-                let edits = vec![EditOp::RevisePlan(Box::new(changes))];
-                self.writing = Some(plan.clone());
-                context.effects.push(Effect::Save { plan, version, edits });
-            }
-        }
     }
 
     fn type_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
@@ -240,8 +290,16 @@ impl PlanList {
         Box::new(Query { shelf: self.shelf, text, sort: self.sort, limit, after, ..Query::default() })
     }
 
+    /// Reloads a list that is another one now. Its first plan is selected.
+    fn reload_from_first(&mut self, context: &mut Context<'_>) {
+        self.list.clear();
+        (self.selected, self.top) = (0, 0);
+        self.reload(context);
+    }
+
     /// Reloads every store, from the first plan up to as many as are loaded.
     fn reload(&mut self, context: &mut Context<'_>) {
+        self.read_at = Some(context.now);
         for store in 0..self.sides.len() {
             self.reload_store(store, context);
         }
@@ -297,7 +355,7 @@ impl PlanList {
         &mut self,
         store: usize,
         ticket: u64,
-        heads: &Result<Box<Page<PlanSummary>>, ErrorMessage>,
+        heads: &Result<Box<Page<ListedPlan>>, ErrorMessage>,
         context: &mut Context<'_>,
     ) {
         let selected = self.selected();
@@ -321,11 +379,16 @@ impl PlanList {
             self.sides.iter().map(|side| (side.heads.as_slice(), side.next.is_some())),
             self.sort,
         );
+        if self.sort == Sort::Attention {
+            let group =
+                |&(store, place): &(usize, usize)| self.sides[store].heads[place].status.sign.plan_group();
+            self.list.sort_by_key(group);
+        }
         // The same plan stays selected, even if its position changed.
         let again = |(store, place): &(usize, usize)| {
-            selected
-                .as_ref()
-                .is_some_and(|plan| plan.store == *store && plan.id == self.sides[*store].heads[*place].id)
+            selected.as_ref().is_some_and(|plan| {
+                plan.store == *store && plan.id == self.sides[*store].heads[*place].summary.id
+            })
         };
         self.selected = self.list.iter().position(again).unwrap_or(self.selected);
         if stale {
@@ -357,9 +420,18 @@ impl PlanList {
     }
 }
 
+/// Rows below the plans: what the selected plan is about, under a line with its name.
+fn detail_rows(area: Rect) -> u16 {
+    match area.height {
+        0..16 => 0,
+        16..30 => 4,
+        _ => 6,
+    }
+}
+
 /// The number of plans that fit: one row is for the column names, one for the filter and warnings.
 fn rows(area: Rect) -> usize {
-    usize::from(area.height.saturating_sub(2))
+    usize::from(area.height.saturating_sub(2 + detail_rows(area)))
 }
 
 /// The plan in a row of the terminal, counted from the first visible plan.

@@ -4,15 +4,18 @@
 mod commands;
 mod draw;
 mod layout;
+mod log;
 pub(crate) mod messages;
 mod model;
+mod task_text;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 use waypost_core::{EffectiveStatus, Phase, TaskId};
 use waypost_run::Control;
 use waypost_service::Seen;
 
+pub(crate) use self::commands::statuses as task_statuses;
 pub use self::messages::{
     Intent, LOG_BYTES_MAX, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanAction, Preview,
     PreviewedTask, RunEffect, RunReply, Started, TaskDetail,
@@ -23,6 +26,10 @@ use crate::messages::{Effect, Reply};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::plan::PlanKey;
 use crate::screen::{Context, Destination, Event, Flow};
+use crate::styled_text::StyledText;
+use crate::text_input::TextInput;
+
+const DRY_RUN: &str = "dry run: the plan is not changed; open it without --dry-run";
 
 /// The state of the run in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +45,24 @@ enum LocalRun {
 enum OpenDialog {
     Approve(Seen),
     Reject,
-    /// The task, and the digest of what it asks.
-    Answer(TaskId, String),
+    /// The task, the digest of what it asks, and the answers that can be chosen.
+    Answer(TaskId, String, Vec<Choosable>),
+    /// Text for an answer that was chosen: the task, the digest, and what stands before the text.
+    Finish(TaskId, String, &'static str),
+    /// The statuses that can be chosen for a task.
+    TaskStatus(Vec<PlanAction>),
     CancelTask(TaskId),
     CancelPlan,
     Leave,
+}
+
+/// An answer that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Choosable {
+    /// The answer as it is.
+    Whole(String),
+    /// This word, and a text that is asked for.
+    WithText(&'static str),
 }
 
 /// A line of the preview, and whether it is the first of a task.
@@ -73,7 +93,19 @@ pub struct RunView {
     chosen: Option<TaskId>,
     top: usize,
     detail: Option<(TaskId, Box<TaskDetail>)>,
-    /// Lines between the end of the log and the visible part; 0 follows the end.
+    /// The text of the task whose details are loaded: its log, or everything about it if it has the whole screen.
+    text: StyledText,
+    /// Whether the text has the whole screen.
+    is_zoomed: bool,
+    /// The search that is typed.
+    find: Option<TextInput>,
+    /// What is searched in the text.
+    search: String,
+    /// The line of the text that was gone to.
+    marked: Option<usize>,
+    /// The rows of the state above the tasks.
+    state_rows: u16,
+    /// Rows between the end of the text and the visible part; 0 follows the end.
     behind: usize,
     /// The first visible line of the preview.
     preview_top: usize,
@@ -119,6 +151,12 @@ impl RunView {
             chosen: None,
             top: 0,
             detail: None,
+            text: StyledText::default(),
+            is_zoomed: false,
+            find: None,
+            search: String::new(),
+            marked: None,
+            state_rows: 1,
             behind: 0,
             preview_top: 0,
             snapshot_request: PendingRequest::default(),
@@ -157,9 +195,15 @@ impl RunView {
                 let at = Position::new(mouse.column, mouse.row);
                 self.mouse(mouse.kind, at, context);
             }
-            Event::Key(_) | Event::Paste(_) | Event::Reply(_) => {}
+            Event::Key(key) => self.type_key(key, context),
+            Event::Paste(text) => self.paste(text),
+            Event::Reply(_) => {}
         }
         self.settle(context);
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        self.find.is_some()
     }
 
     fn shown(&mut self, context: &mut Context<'_>) {
@@ -168,8 +212,17 @@ impl RunView {
         if context.runs.contains(&self.plan) && self.local_run == LocalRun::NotRunning {
             self.local_run = LocalRun::Running;
         }
-        if self.intent == Intent::Execute && self.local_run == LocalRun::NotRunning {
-            self.start(context);
+        match self.intent {
+            Intent::Execute if self.local_run == LocalRun::NotRunning => self.start(context),
+            Intent::Review => {
+                self.intent = Intent::Watch;
+                if context.settings.dry_run {
+                    context.notify(NoteKind::Warning, DRY_RUN);
+                } else {
+                    self.approve(context);
+                }
+            }
+            Intent::Execute | Intent::Watch => {}
         }
     }
 
@@ -224,7 +277,7 @@ impl RunView {
             RunReply::TaskDetail(plan, task, detail) if *plan == self.plan => {
                 let again = self.detail_request.answered();
                 if self.row().is_some_and(|row| row.id == *task) {
-                    self.detail = Some((task.clone(), detail.clone()));
+                    self.set_detail(task, detail, context);
                 } else {
                     self.load_detail(context);
                 }
@@ -324,9 +377,9 @@ impl RunView {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) {
-        if context.settings.dry_run && is_write(action) {
-            let words = "dry run: the plan is not changed; open it without --dry-run";
-            context.notify(NoteKind::Warning, words);
+        let answers = action == Action::Open && self.row().is_some_and(|row| row.question.is_some());
+        if context.settings.dry_run && (is_write(action) || answers) {
+            context.notify(NoteKind::Warning, DRY_RUN);
             return;
         }
         let page = self.list_rows(context.area);
@@ -340,7 +393,13 @@ impl RunView {
             Action::Focus => {
                 self.focus = if self.focus == Focus::Tasks { Focus::Text } else { Focus::Tasks };
             }
-            Action::Follow => (self.chosen, self.behind) = (None, 0),
+            Action::Follow => (self.chosen, self.behind, self.marked) = (None, 0, None),
+            Action::Zoom => self.zoom(!self.is_zoomed, context),
+            Action::Filter => self.find = Some(TextInput::line("")),
+            Action::Next => self.jump(false, context),
+            Action::Previous => self.jump(true, context),
+            Action::Set => return self.set_status(context),
+            Action::Back if self.is_zoomed => self.zoom(false, context),
             Action::Quit => return context.go(Flow::Quit),
             Action::Back => return self.leave(context),
             Action::History => {
@@ -364,7 +423,10 @@ impl RunView {
             Action::CancelPlan => return self.cancel_plan(context),
             Action::Retry => self.retry(context),
             Action::RetryAll => self.write(PlanAction::RetryAll, "failed tasks will be retried", context),
-            Action::Answer | Action::Open => return self.answer(context),
+            Action::Open if self.row().is_some_and(|row| row.question.is_some()) => {
+                return self.answer(context);
+            }
+            Action::Open => self.zoom(!self.is_zoomed, context),
             _ => {}
         }
         self.load_detail(context);
@@ -372,14 +434,14 @@ impl RunView {
 
     /// Moves the selection, or scrolls the text if it has the focus.
     fn step(&mut self, by: isize) {
-        if self.focus == Focus::Text {
+        if self.focus == Focus::Text || self.is_zoomed {
             return self.scroll(by);
         }
         let Some(snapshot) = &self.snapshot else { return };
         let last = snapshot.rows.len().saturating_sub(1);
         let to = self.selected().saturating_add_signed(by).min(last);
         self.chosen = snapshot.rows.get(to).map(|row| row.id.clone());
-        self.behind = 0;
+        (self.behind, self.marked) = (0, None);
     }
 
     /// Scrolls the text by lines.
@@ -392,7 +454,7 @@ impl RunView {
     }
 
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &mut Context<'_>) {
-        let parts = layout::parts(context.area);
+        let parts = self.parts(context.area);
         match kind {
             MouseEventKind::ScrollUp if parts.text.contains(at) => self.scroll(-3),
             MouseEventKind::ScrollDown if parts.text.contains(at) => self.scroll(3),
@@ -404,7 +466,7 @@ impl RunView {
                 let row = if row < self.list_rows(context.area) { self.top + row } else { usize::MAX };
                 if let Some(row) = self.snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(row)) {
                     self.chosen = Some(row.id.clone());
-                    self.behind = 0;
+                    (self.behind, self.marked) = (0, None);
                     self.load_detail(context);
                 }
             }
@@ -414,13 +476,20 @@ impl RunView {
     }
 
     /// Keeps the selection visible, and the scroll position inside the text.
+    fn parts(&self, area: Rect) -> layout::Parts {
+        layout::parts(area, self.state_rows, self.is_zoomed)
+    }
+
     fn settle(&mut self, context: &Context<'_>) {
+        self.state_rows = self.state_rows(context.settings, context.now, context.area);
         let rows = self.list_rows(context.area);
         let selected = self.selected();
         self.top = self.top.clamp((selected + 1).saturating_sub(rows), selected);
         self.wrap_preview(context.area);
-        let last = self.text_lines(context.area).saturating_sub(1);
-        (self.behind, self.preview_top) = (self.behind.min(last), self.preview_top.min(last));
+        self.wrap_text(context.area);
+        let preview = self.preview_lines.as_ref().map_or(0, |(_, lines)| lines.len());
+        self.preview_top = self.preview_top.min(preview.saturating_sub(1));
+        self.behind = self.behind.min(self.text.rows().saturating_sub(1));
     }
 }
 
@@ -436,7 +505,6 @@ fn is_write(action: Action) -> bool {
             | Action::CancelPlan
             | Action::Retry
             | Action::RetryAll
-            | Action::Answer
-            | Action::Open
+            | Action::Set
     )
 }

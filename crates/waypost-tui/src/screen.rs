@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::dialog::{Choice, Dialog};
 use crate::keys::{Action, Keys, Place};
@@ -55,7 +55,7 @@ pub enum Flow {
     /// Returns to the screen below.
     Pop,
     /// Opens a dialog.
-    Ask(Dialog),
+    Ask(Box<Dialog>),
     Quit,
 }
 
@@ -63,8 +63,12 @@ pub enum Flow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     Editor(PlanKey),
+    /// The editor, at this task.
+    Task(PlanKey, TaskId),
     Run(PlanKey, Intent),
     History(PlanKey),
+    /// The text of a plan.
+    Text(PlanKey),
     /// The history, comparing the latest version with this one.
     HistorySince(PlanKey, u64),
     /// The help screen, with the keys of this place first.
@@ -92,7 +96,7 @@ impl Context<'_> {
     }
 
     pub fn ask(&mut self, dialog: Dialog) {
-        self.go(Flow::Ask(dialog));
+        self.go(Flow::Ask(Box::new(dialog)));
     }
 
     /// Shows a note at the bottom of the screen.

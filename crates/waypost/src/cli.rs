@@ -32,13 +32,15 @@ Run
   mcp      Serve plans to an agent over the Model Context Protocol; also instructions
 Look
   status   Show what waits for you, runs and has failed; also list, watch, tui
-  show     Show a plan or one of its tasks; also graph, export, log
+  show     Show a plan or one of its tasks; also find, graph, export, log
   why      Explain why a task has not started, and who holds it
   history  List a plan's versions; also diff, restore, events
 Change
   task     Add, change, move and remove tasks; also add
-  edit     Edit a plan in your editor; also update, note
+  edit     Edit a plan in your editor; also update, note, comment
   archive  Archive a plan; also unarchive, delete
+Share
+  share    Share plans through git; also unshare, sync, conflicts, resolve
 Administer
   trust    Trust a folder's configuration on this account; also untrust, signers, model
   doctor   Check the store, or repair it; also verify, migrate, copy, prune
@@ -209,6 +211,11 @@ commands!(Command {
     Graph(command::graph::Graph),
     /// List a plan's versions with their authors and changes
     History(command::history::History),
+    /// Search the tasks of all plans
+    #[command(visible_alias = "search")]
+    Find(command::find::Find),
+    /// Comment on a task, for the agents and people that work on it
+    Comment(command::annotate::Comment),
     /// Print the log of a task's attempt
     Log(command::log::Log),
     /// Explain why a task has not started, and who holds it
@@ -244,6 +251,16 @@ commands!(Command {
     /// Import the keys that may sign approvals (people only)
     #[command(subcommand)]
     Signers(command::signers::Signers),
+    /// Share plans with the other clones of this repository, through git (people only)
+    Share(command::share::Share),
+    /// Share plans no longer (people only)
+    Unshare(command::share::Unshare),
+    /// Exchange shared plans with the remote
+    Sync(command::sync::Sync),
+    /// List the questions that a merge of shared plans left open
+    Conflicts(command::conflicts::Conflicts),
+    /// Answer such a question (people only)
+    Resolve(command::conflicts::Resolve),
     /// Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
     Init(command::init::Init),
     /// Trust a folder's configuration on this account, or list trusted folders (people only)
@@ -254,6 +271,9 @@ commands!(Command {
     Instructions(command::instructions::Instructions),
     /// Print a shell completion script
     Completions(command::completions::Completions),
+    /// Name the claimed task in the message of a commit, as a prepare-commit-msg hook
+    #[command(hide = true)]
+    CommitTrailer(command::commit_trailer::CommitTrailer),
     /// Write the manual pages to a folder
     #[command(hide = true)]
     Man(command::completions::Man),
@@ -286,6 +306,7 @@ impl Command {
             | Self::Verify(_)
             | Self::Instructions(_)
             | Self::Completions(_)
+            | Self::CommitTrailer(_)
             | Self::Man(_) => Keeping::Never,
             _ => Keeping::Around,
         }
@@ -304,6 +325,10 @@ commands!(Task {
     /// Move a task to another position or parent
     #[command(visible_alias = "mv")]
     Move(command::task_move::Move),
+    /// Set the labels of a task
+    Label(command::annotate::Label),
+    /// Set who is to take care of a task
+    Assign(command::annotate::Assign),
     /// Skip a task
     Skip(command::task_lifecycle::Skip),
     /// Show all details of a task

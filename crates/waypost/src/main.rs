@@ -18,7 +18,7 @@ use crate::cli::Cli;
 use waypost_cli::context::{Context, Program};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::output::{Color, Output};
-use waypost_cli::{links, load_config};
+use waypost_cli::{background_sync, links, load_config};
 
 fn main() -> ExitCode {
     if completion::answer(PROGRAM) {
@@ -44,7 +44,7 @@ fn run(context: &mut Context, command: Option<cli::Command>) -> Outcome {
         None => commands::overview::run(context),
     };
     context.enter()?;
-    links::around(context, keeping, run)
+    links::around(context, keeping, |context| background_sync::around(context, keeping, run))
 }
 
 fn run_line(line: &str, store: &str) -> Outcome {

@@ -1,6 +1,6 @@
 // A person's actions on a plan or one of its tasks, guarded by the version on screen where that matters.
 
-import { part, send } from "./api";
+import { ApiError, part, send } from "./api";
 import { page } from "./page.svelte";
 import type { PlanOnScreen } from "./plan.svelte";
 import { sibling } from "./tree";
@@ -53,12 +53,42 @@ export async function actOnTask(screen: PlanOnScreen, task: string, action: Task
   }
 }
 
-/** Edits the plan's tasks: all operations or none. Calls `then` after the write, even if that happens after a conflict. */
-export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: object[], version: number, then: () => void): Promise<void> {
+/** The operations that a restore undoes; comments, labels and assignees are not part of what the author wrote. */
+const UNDOABLE = new Set(["add", "revise", "remove", "move", "connect", "disconnect"]);
+
+/** One operation of an edit, as the API takes it. */
+export type Operation = { op: string } & Record<string, unknown>;
+
+/** The last edit of a plan, which can be undone until the plan changes. */
+let last: { plan: string; before: number; after: number; what: string } | null = null;
+
+/** Edits the plan's tasks: all operations or none. Calls `then` after the write, even if that happens after a conflict. Says
+ *  what was done, with a button that undoes it. */
+export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: Operation[], version: number, then: () => void, said?: string): Promise<void> {
   await page.write(what, mine, version, async (known) => {
-    await send("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
+    const { version: after, changed } = await send<{ version: number; changed?: boolean }>("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
+    const can = changed !== false && operations.some(({ op }) => UNDOABLE.has(op));
+    if (can) last = { plan: screen.id, before: known, after, what };
+    if (said) page.say(said, can ? { text: "Undo", run: () => void undo(screen) } : undefined);
     then();
   });
+}
+
+/** Restores the version before the last edit, if nothing has changed since. */
+export async function undo(screen: PlanOnScreen): Promise<void> {
+  if (last?.plan !== screen.id) return page.say("There is no edit to undo here. History restores any version.");
+  const { before, after, what } = last;
+  try {
+    await send("POST", `/plans/${part(screen.id)}/restore`, { version: before }, { version: after });
+    last = null;
+    page.say(`Undone: ${what}`);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 412) {
+      last = null;
+      return page.say("The plan has changed since, so this is not undone by itself. History shows the versions and restores one.");
+    }
+    page.failed(error);
+  }
 }
 
 /** Moves a task before its previous sibling, or after its next one. */
@@ -68,5 +98,29 @@ export async function move(screen: PlanOnScreen, task: string, step: -1 | 1): Pr
   const other = graph.ids[sibling(graph, place, step) ?? -1];
   if (other === undefined) return page.say(`${task} is ${step < 0 ? "the first" : "the last"} already`);
   const [where, words] = step < 0 ? [{ before: other }, `before ${other}`] : [{ after: other }, `after ${other}`];
-  await edit(screen, `move ${task} ${words}`, `${task} ${words}`, [{ op: "move", task, ...where }], graph.version, () => page.say(`${task} stands ${words} now`));
+  await relocate(screen, task, where, words);
+}
+
+/** Where a task goes: beside another one, or into it. */
+export type Target = { before: string } | { after: string } | { parent: string | null };
+
+/** Moves a task with everything inside it. */
+export async function relocate(screen: PlanOnScreen, task: string, where: Target, words: string): Promise<void> {
+  const version = screen.graph?.version;
+  if (version === undefined) return;
+  await edit(screen, `move ${task} ${words}`, `${task} ${words}`, [{ op: "move", task, ...where }], version, () => {}, `${task} stands ${words} now`);
+}
+
+/** Moves a task into the one above it, or out of the one that it is in. */
+export async function indent(screen: PlanOnScreen, task: string, step: -1 | 1): Promise<void> {
+  const [graph, place] = [screen.graph, screen.placeOf(task)];
+  if (!graph || place === undefined) return;
+  if (step > 0) {
+    const above = graph.ids[sibling(graph, place, -1) ?? -1];
+    if (above === undefined) return page.say(`No task stands above ${task} that it could go into`);
+    return relocate(screen, task, { parent: above }, `inside ${above}`);
+  }
+  const parent = graph.ids[graph.parent[place] ?? -1];
+  if (parent === undefined) return page.say(`${task} is not inside another task`);
+  return relocate(screen, task, { after: parent }, `after ${parent}`);
 }

@@ -8,6 +8,8 @@ export interface Note {
   tone: "good" | "bad";
   text: string;
   hint?: string;
+  /** A button beside the text. */
+  action?: { text: string; run: () => void };
 }
 
 /** A write that failed because the plan had changed. */
@@ -19,6 +21,8 @@ export interface Clash {
 }
 
 const NOTE_MS = 6_000;
+/** Notes with a button stay longer. */
+const ACTION_MS = 15_000;
 
 class Page {
   me = $state<Me | null>(null);
@@ -95,8 +99,8 @@ class Page {
     download(path, name).catch((error: unknown) => this.failed(error));
   }
 
-  say(text: string): void {
-    this.#add({ id: 0, tone: "good", text });
+  say(text: string, action?: Note["action"]): void {
+    this.#add({ id: 0, tone: "good", text, ...(action ? { action } : {}) });
   }
 
   /** Shows an error with the server's message. */
@@ -119,7 +123,7 @@ class Page {
     const id = ++this.#next;
     this.notes = [...this.notes.slice(-3), { ...note, id }];
     // Errors do not time out.
-    if (note.tone === "good") setTimeout(() => this.dismiss(id), NOTE_MS);
+    if (note.tone === "good") setTimeout(() => this.dismiss(id), note.action ? ACTION_MS : NOTE_MS);
   }
 
   dismiss(id: number): void {

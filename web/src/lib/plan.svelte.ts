@@ -3,7 +3,7 @@
 import { ApiError, get, part, query } from "./api";
 import { live, seldom } from "./live.svelte";
 import { page } from "./page.svelte";
-import type { Graph, Group, Plan, PlanEvent, Problem, Standing } from "./types";
+import type { Annotation, Graph, Plan, PlanEvent, Problem, Standing } from "./types";
 import { standings } from "./labels";
 
 /** The status of a task after an event that names it. */
@@ -37,7 +37,12 @@ const REDRAWS = new Set([
   "question_answered",
 ]);
 
+/** Events after which labels, assignees or the number of comments may have changed. */
+const ANNOTATES = new Set(["task_commented", "task_labeled", "task_assigned", "tasks_removed", "plan_restored"]);
+
 const READ_AGAIN_MS = 400;
+/** Tasks whose labels, assignees and comments are read. */
+const ANNOTATED_MAX = 1_000;
 
 export class PlanOnScreen {
   plan = $state<Plan | null>(null);
@@ -52,6 +57,10 @@ export class PlanOnScreen {
   #readGraph = seldom(() => void this.#loadGraph(), READ_AGAIN_MS);
   /** The latest progress reported since the plan was opened, by task. */
   progress = $state<Record<string, string>>({});
+  /** The labels, assignee and number of comments of the tasks that have any; read when a view asks for them first. */
+  annotations = $state.raw<Record<string, Annotation>>({});
+  #isAnnotated = false;
+  #readAnnotations = seldom(() => void this.#loadAnnotations(), READ_AGAIN_MS);
   #silence: (() => void)[] = [];
   #over = false;
 
@@ -77,7 +86,23 @@ export class PlanOnScreen {
   }
 
   async reload(): Promise<void> {
-    await Promise.all([this.#loadPlan(), this.#loadGraph()]);
+    await Promise.all([this.#loadPlan(), this.#loadGraph(), this.#isAnnotated ? this.#loadAnnotations() : null]);
+  }
+
+  /** Reads labels, assignees and comments, now and after each change. */
+  annotate(): void {
+    if (this.#isAnnotated) return;
+    this.#isAnnotated = true;
+    void this.#loadAnnotations();
+  }
+
+  async #loadAnnotations(): Promise<void> {
+    try {
+      const found = await get<{ tasks: (Annotation & { id: string })[] }>(`/plans/${part(this.id)}/tasks${query({ annotated: true, limit: ANNOTATED_MAX })}`);
+      if (!this.#over) this.annotations = Object.fromEntries(found.tasks.map((task) => [task.id, task]));
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   /** Returns the index of a task in the graph. */
@@ -108,12 +133,6 @@ export class PlanOnScreen {
     }
   }
 
-  /** Reads the tasks of some levels of a plan that is too large to be drawn at once. */
-  async levels(group: Group): Promise<Graph> {
-    const { level_from, level_to } = group;
-    return get<Graph>(`/plans/${part(this.id)}/graph${query({ levels: `${level_from}-${level_to}`, part: group.part })}`);
-  }
-
   #failed(error: unknown): void {
     if (this.#over) return;
     if (error instanceof ApiError && (error.status === 404 || error.status === 0)) this.trouble = error.problem;
@@ -131,6 +150,7 @@ export class PlanOnScreen {
     for (const event of ours) {
       if (event.derived && event.kind === "task_unblocked" && decided.has(`${event.version} ${event.task}`)) continue;
       if (REDRAWS.has(event.kind)) this.#readGraph();
+      if (this.#isAnnotated && ANNOTATES.has(event.kind)) this.#readAnnotations();
       const made = this.#made(event);
       // A new attempt starts without progress.
       if (event.task !== undefined && made !== undefined) delete this.progress[event.task];

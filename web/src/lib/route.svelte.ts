@@ -1,6 +1,6 @@
 // The current route. Every view has an address of its own.
 
-export const TABS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"] as const;
+export const TABS = ["graph", "tree", "list", "board", "timeline", "document", "approval", "history", "events"] as const;
 /** The log of a task is a view of the plan that has no tab of its own. */
 export type Tab = (typeof TABS)[number] | "log";
 
@@ -10,6 +10,7 @@ export type Route =
   | { name: "inbox" }
   | { name: "events" }
   | { name: "workers" }
+  | { name: "tasks" }
   | { name: "unknown"; path: string };
 
 /** Parses a path into a route. */
@@ -22,7 +23,7 @@ export function routeOf(path: string): Route {
     if (tab !== undefined && known === undefined) return { name: "unknown", path };
     return { name: "plan", id, tab: known ?? "graph", task: task ?? null };
   }
-  if (first === "inbox" || first === "events" || first === "workers") return { name: first };
+  if (first === "inbox" || first === "events" || first === "workers" || first === "tasks") return { name: first };
   return { name: "unknown", path };
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { children, sibling, treeRows } from "./tree";
+import { children, isInside, sibling, treeRows } from "./tree";
 import type { Graph } from "./types";
 
 const graph = { parent: [-1, 0, 0, 1, -1] } as unknown as Graph;
@@ -32,4 +32,12 @@ test("the tasks beside a task are those under the same parent", () => {
   expect(sibling(graph, 1, 1)).toBe(2);
   expect(sibling(graph, 2, 1)).toBeNull();
   expect(sibling(graph, 0, -1)).toBeNull();
+});
+
+test("a task is inside itself and all tasks above it", () => {
+  expect(isInside(graph, 3, 3)).toBe(true);
+  expect(isInside(graph, 3, 1)).toBe(true);
+  expect(isInside(graph, 3, 0)).toBe(true);
+  expect(isInside(graph, 3, 2)).toBe(false);
+  expect(isInside(graph, 0, 3)).toBe(false);
 });

@@ -42,3 +42,11 @@ export function sibling(graph: Graph, place: number, step: -1 | 1): number | nul
   }
   return null;
 }
+
+/** Whether a task is another one, or anywhere inside it. */
+export function isInside(graph: Pick<Graph, "parent">, place: number, other: number): boolean {
+  for (let at: number | undefined = place; at !== undefined && at >= 0; at = graph.parent[at]) {
+    if (at === other) return true;
+  }
+  return false;
+}

@@ -128,23 +128,58 @@ export interface Graph {
   from: number[];
   to: number[];
   parent: number[];
-  x?: number[];
-  y?: number[];
-  width?: number;
-  height?: number;
   level: number[];
   critical: number[];
-  groups?: Group[];
 }
 
-export interface Group {
-  name: string;
-  level_from: number;
-  level_to: number;
+/** A picture of the plan: boxes with places, and edges with their corners. */
+export interface Layout {
+  version: number;
+  width: number;
+  height: number;
+  /** The height of the title of a frame. */
+  head: number;
+  boxes: LayoutBox[];
+  /** The box of each task of the plan, in plan order; -1 for a task that is not shown. */
+  of: number[];
+  edges: LayoutEdge[];
+  /** The keys of the open groups. */
+  open: string[];
+  /** The number of groups, open or not. */
+  groups: number;
+  grouping: "parent" | "prefix" | "executor" | "levels" | null;
+}
+
+export interface LayoutBox {
+  kind: "task" | "group" | "frame" | "cells" | "outside";
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  /** The task, or the parent that a group belongs to: its place in the plan. */
+  task?: number;
+  key?: string;
+  name?: string;
+  /** The number of tasks in a group. */
+  tasks?: number;
+  /** The frame around it. */
+  outer?: number;
+  /** The columns of a grid of cells. */
+  columns?: number;
+  /** Of a task of another plan. */
+  agent?: string | null;
+  plan?: string | null;
+  plan_title?: string;
+  status?: Standing | null;
+}
+
+export interface LayoutEdge {
+  from: number;
+  to: number;
+  /** The number of dependencies that it stands for. */
   count: number;
-  counts: Counts;
-  /** The index among the parts of a level that has too many tasks to be drawn. */
-  part?: number;
+  /** x and y of each corner in turn. */
+  points: number[];
 }
 
 /** One thing that waits for a person. */
@@ -223,6 +258,9 @@ export interface Task {
   work?: { executor: string; inputs?: unknown; shape?: string };
   priority?: number;
   parent?: string;
+  retry?: { attempts?: number; backoff_seconds?: number; backoff_seconds_max?: number };
+  timeout_seconds?: number;
+  provides?: string;
   check?: { executor: string; inputs?: unknown; shape?: string };
   thinking?: Thinking;
   standing: Standing;
@@ -240,6 +278,10 @@ export interface Task {
     reported?: { by: string; result?: string; output?: unknown };
     evidence?: Evidence;
     answers?: { question: string; answer: string; by: string }[];
+    question?: { text: string; choices?: string[] };
+    comments?: Comment[];
+    labels?: string[];
+    assignee?: string;
   };
   children: string[];
   needed_by: string[];
@@ -248,6 +290,46 @@ export interface Task {
   why: Why[];
   /** The digest of what a task for people asks, which its end names. Only of such a task. */
   question_digest?: string;
+}
+
+/** What people and agents say about a task besides its work. */
+export interface Annotation {
+  labels?: string[];
+  assignee?: string;
+  /** The number of comments. */
+  comments?: number;
+}
+
+export interface Comment {
+  by: string;
+  at: string;
+  text: string;
+}
+
+/** A task that a search found. */
+export interface FoundTask {
+  plan: string;
+  plan_title: string;
+  task: string;
+  text: string;
+  standing: Standing;
+  labels?: string[];
+  assignee?: string;
+}
+
+export interface FoundTasks {
+  tasks: FoundTask[];
+  total: number;
+  plans_read: number;
+  more: boolean;
+}
+
+/** The executors, shapes and checks that the configuration of the server names. */
+export interface Executors {
+  executors: { name: string; kind: string }[];
+  shapes: string[];
+  checks: string[];
+  shape_schemas: Record<string, { description: string; input_schema: unknown }>;
 }
 
 /** The state and the reasoning of the planner for a task, and a digest of the result. */

@@ -81,7 +81,7 @@ fn answer(stream: &TcpStream, record: &Mutex<Record>, script: Script) -> io::Res
     let decide = |read: fn(&Value) -> Request| decide(record, script, read(&asked), &body);
     let reply = match (method.as_str(), path) {
         ("POST", "/v1/messages") => messages(&asked, decide(read_messages), wants_stream),
-        ("POST", "/v1/responses") => events(responses(decide(read_responses))),
+        ("POST", "/v1/responses") => responses(decide(read_responses), wants_stream),
         ("POST", "/v1/chat/completions") => completions(decide(read_completions), wants_stream),
         ("POST", path) if path.ends_with(":streamGenerateContent") => {
             events(vec![generated(decide(read_contents))])
@@ -315,13 +315,13 @@ fn read_responses(asked: &Value) -> Request {
     Request { tools, made }
 }
 
-fn responses((number, turn): (usize, Turn)) -> Vec<Value> {
+fn responses((number, turn): (usize, Turn), wants_stream: bool) -> String {
     let item = match turn {
         Turn::Call(tool, arguments) => {
             let (space, name) = tool.split_once('/').unwrap_or(("", &tool));
             let mut call = json!({
                 "type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
-                "name": name, "arguments": arguments.to_string(),
+                "name": name, "arguments": arguments.to_string(), "status": "completed",
             });
             if !space.is_empty() {
                 call["namespace"] = space.into();
@@ -329,16 +329,26 @@ fn responses((number, turn): (usize, Turn)) -> Vec<Value> {
             call
         }
         Turn::Say(words) => json!({
-            "type": "message", "id": format!("msg_{number}"), "role": "assistant",
-            "content": [{ "type": "output_text", "text": words }],
+            "type": "message", "id": format!("msg_{number}"), "role": "assistant", "status": "completed",
+            "content": [{ "type": "output_text", "text": words, "annotations": [] }],
         }),
     };
-    let usage = json!({ "input_tokens": 1, "output_tokens": 1, "total_tokens": 2 });
-    vec![
+    let usage = json!({
+        "input_tokens": 1, "input_tokens_details": { "cached_tokens": 0 },
+        "output_tokens": 1, "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": 2,
+    });
+    if !wants_stream {
+        return whole(&json!({
+            "id": format!("resp_{number}"), "object": "response", "created_at": 1, "status": "completed",
+            "model": "scripted", "output": [item], "usage": usage, "parallel_tool_calls": true,
+            "tool_choice": "auto", "tools": [], "metadata": {}, "error": null, "incomplete_details": null,
+        }));
+    }
+    events(vec![
         json!({ "type": "response.created", "response": { "id": "resp" } }),
         json!({ "type": "response.output_item.done", "item": item }),
         json!({ "type": "response.completed", "response": { "id": "resp", "usage": usage } }),
-    ]
+    ])
 }
 
 /// OpenAI's Chat Completions API.

@@ -19,7 +19,7 @@ use self::server::Server;
 use super::measure::{median, peak_megabytes};
 use super::report::Report;
 use super::run::{before, workspace, write};
-use crate::exec::binary;
+use crate::exec::{binary, root};
 use crate::web;
 
 /// Minimum rate relative to the bare handler, for reads and for writes.
@@ -158,7 +158,8 @@ fn first_paint(report: &mut Report) -> Result<()> {
     let scratch = workspace("bench-http-paint")?;
     let server = Server::start(&waypost(), &scratch, &["--no-worker"])?;
     let mut bytes = 0;
-    for path in web::FIRST_PAINT {
+    let index = std::fs::read_to_string(root().join("crates/waypost-http/assets/index.html"))?;
+    for path in web::first_paint(&index) {
         let path = if path == "index.html" { "" } else { path };
         bytes += server.transferred(&format!("/{path}"), "gzip")?;
     }

@@ -6,25 +6,26 @@
 //! from the write that activates a plan until the plan is completed. Polling the store for a figure counts for all of
 //! them.
 
+mod cluster;
 mod commits;
 mod counting_proxy;
 mod cpu_time;
 mod peer;
-mod server;
+pub(super) mod server;
 mod waypost;
-mod workers;
+pub(super) mod workers;
 
 use anyhow::Result;
 
-use self::peer::Peer;
+pub(super) use self::cluster::{ClusterWorkload, run as cluster};
+use self::peer::{PACKAGES, Peer, TaskKind};
 use self::server::Server;
-use self::waypost::{SLOTS_EACH, Waypost};
+use self::waypost::{IDLE_TRANSACTIONS_MAX, SLOTS_EACH, Waypost};
 use self::workers::{Cost, Delays};
 use super::measure::median;
 use super::report::Report;
 use crate::python;
 
-const PACKAGES: &[&str] = &["dbos==3.3.0", "procrastinate==3.10.0", "psycopg[binary,pool]==3.3.8"];
 /// Worker processes of each measurement.
 const WORKERS: [usize; 3] = [1, 4, 16];
 /// Workers while delays are measured.
@@ -32,7 +33,6 @@ const WORKERS_OF_DELAYS: usize = 4;
 /// How many times as many tasks per second of CPU time Waypost must complete, relative to the better peer.
 const TIMES_MORE: f64 = 5.0;
 const ROUND_TRIPS_MAX: f64 = 3.0;
-const IDLE_TRANSACTIONS_MAX: f64 = 0.25;
 
 /// How much is measured.
 pub(super) struct Workload {
@@ -109,7 +109,7 @@ fn one_width(
     for _ in 0..workload.rounds {
         own.push(Waypost::new(server)?.run(workers, &[workload.own_tasks], "noop")?);
         for (peer, costs) in peers.iter().zip(&mut theirs) {
-            costs.push(peer.run(server, workers, tasks)?);
+            costs.push(peer.run(server, workers, tasks, TaskKind::Nothing)?);
         }
     }
     let words = |cost: &Cost| {

@@ -168,6 +168,7 @@ pub(super) fn write(
 pub(super) fn ours(scratch: &Path, name: &str) -> Result<f64> {
     // Into a file: a reader would wake up for each line and take CPU time from the measurement.
     let said = scratch.join(format!("{name}.jsonl"));
+    remove_store(scratch, name)?;
     let mut command = command(scratch, name);
     let status = command.stdout(std::fs::File::create(&said)?).status().context("waypost run")?;
     if !status.success() {
@@ -178,9 +179,21 @@ pub(super) fn ours(scratch: &Path, name: &str) -> Result<f64> {
     last["seconds"].as_f64().context("seconds")
 }
 
+/// Removes the store of an earlier run: the same file is the same plan, and one that has ended does not run again.
+fn remove_store(scratch: &Path, name: &str) -> Result<()> {
+    for suffix in ["", "-shm", "-wal"] {
+        match std::fs::remove_file(scratch.join(format!("{name}.db{suffix}"))) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Returns the peak memory of a run. It is sampled while the run prints its tasks, because it is gone after the exit.
 fn peak(scratch: &Path, name: &str) -> Result<f64> {
     const LINES_BETWEEN: usize = 1_000;
+    remove_store(scratch, name)?;
     let mut child = command(scratch, name).stdout(Stdio::piped()).spawn().context("waypost run")?;
     let stdout = child.stdout.take().context("the output of waypost run")?;
     let mut peak: f64 = 0.0;

@@ -112,11 +112,13 @@ fn whole(report: &mut Report) -> Result<()> {
 /// A pane of a private tmux server that runs the program.
 struct Pane<'a> {
     scratch: &'a Path,
+    /// A socket of its own: a server that is ending still listens on that of the pane before.
+    socket: String,
 }
 
 impl<'a> Pane<'a> {
     fn open(scratch: &'a Path, columns: u16, rows: u16, line: &str) -> Result<Self> {
-        let pane = Self { scratch };
+        let pane = Self { scratch, socket: format!("tmux-{columns}") };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         pane.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, line])?;
         Ok(pane)
@@ -124,7 +126,7 @@ impl<'a> Pane<'a> {
 
     fn tmux(&self, words: &[&str]) -> Result<String> {
         let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(self.scratch.join("tmux")).args(["-f", "/dev/null"]).args(words);
+        tmux.arg("-S").arg(self.scratch.join(&self.socket)).args(["-f", "/dev/null"]).args(words);
         output(&mut tmux)
     }
 

@@ -20,7 +20,7 @@ pub(super) fn run(waypost: &Path) -> Result<()> {
     let python = python::with_packages("python-schemathesis", PACKAGES)?;
     let workspace = Workspace::empty("schemathesis")?;
     let server = Server::start(waypost, &workspace, &["native"], &["tester"])?;
-    let site = server.url().trim_end_matches("/mcp");
+    let site = server.site();
     let token = server.tokens().first().context("no token")?;
     let mut send = program(python.with_file_name("schemathesis"));
     workspace.enter(&mut send);

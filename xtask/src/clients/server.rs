@@ -51,6 +51,11 @@ impl Server {
         &self.url
     }
 
+    /// Returns the address of the server itself.
+    pub(super) fn site(&self) -> &str {
+        self.url.trim_end_matches("/mcp")
+    }
+
     /// Returns the tokens, in the order of the agents.
     pub(super) fn tokens(&self) -> &[String] {
         &self.tokens

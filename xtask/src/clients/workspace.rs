@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::exec::cache_dir;
+use crate::exec::{cache_dir, output};
 
 /// An empty workspace and a home directory.
 pub(super) struct Workspace {
@@ -23,6 +23,8 @@ impl Workspace {
         let created = Self { folder: folder.join("workspace"), home: folder.join("home") };
         std::fs::create_dir_all(created.folder.join(".waypost"))?;
         std::fs::create_dir_all(&created.home)?;
+        // A repository of its own: below a worktree of ours, the plans would be those of our main checkout.
+        output(Command::new("git").args(["init", "--quiet"]).arg(&created.folder))?;
         Ok(created)
     }
 

@@ -151,6 +151,6 @@ pub(super) const BEHAVIOURS: &[Behaviour] = &[
         question: "How are tasks placed in a drawing of the graph?",
         term: "graph layout",
         old: "waypost-formats/src/layout.rs",
-        new: "waypost-formats/src/graph/layout.rs",
+        new: "waypost-formats/src/graph/drawing.rs",
     },
 ];

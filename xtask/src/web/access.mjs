@@ -38,14 +38,14 @@ async function prepare(stage) {
   await agent.call("task_report", { plan: "release", task: "build", status: "failed", text: "no compiler" });
 }
 
-const VIEWS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"];
+const VIEWS = ["graph", "tree", "list", "board", "timeline", "document", "approval", "history", "events"];
 const ready = (page) => page.waitForFunction(() => !document.body.textContent.includes("Loading…") && document.querySelector("h1"));
 
 const judged = () =>
   play("access", "", async (stage, browser) => {
     await prepare(stage);
     const page = await browser.signIn(stage);
-    const paths = ["/", "/inbox", "/events", "/workers", "/nowhere", "/plans/nothing", ...VIEWS.map((name) => `/plans/release/${name}/build`), "/plans/release/list/nothing", "/plans/release/log/build", "/plans/waits/approval"];
+    const paths = ["/", "/inbox", "/events", "/workers", "/tasks?text=it", "/nowhere", "/plans/nothing", ...VIEWS.map((name) => `/plans/release/${name}/build`), "/plans/release/list/nothing", "/plans/release/log/build", "/plans/waits/approval"];
     const found = [];
     const look = async (where) => {
       // Not as a script of the page: its policy allows none that comes from elsewhere.
@@ -63,7 +63,7 @@ const judged = () =>
     // A phone hides words, and what they name keeps its name.
     const size = page.viewportSize();
     await page.setViewportSize({ width: 390, height: 844 });
-    for (const path of ["/", "/inbox", "/plans/waits/approval"]) {
+    for (const path of ["/", "/inbox", "/tasks", "/plans/waits/approval", "/plans/release/board"]) {
       await page.goto(stage.site + path);
       await ready(page);
       await look(`${path} at 390 px`);
@@ -75,6 +75,22 @@ const judged = () =>
     await page.goto(`${stage.site}/plans/release/list/build`);
     await page.getByRole("complementary").getByRole("button", { name: "Edit" }).click();
     await look("a task's form");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option").filter({ hasText: "Waits" }).waitFor();
+    await look("the palette");
+    await page.keyboard.press("Escape");
+    await page.goto(`${stage.site}/`);
+    await page.getByLabel("Select Release 2.0").check();
+    await page.getByRole("region", { name: "Selected" }).waitFor();
+    await look("a selection");
+    await page.getByRole("button", { name: "Board" }).click();
+    await page.getByRole("group", { name: "Plans by status" }).waitFor();
+    await look("the board of plans");
+    await page.getByRole("button", { name: "Table" }).click();
+    await page.goto(`${stage.site}/?new=plan`);
+    await page.getByRole("dialog", { name: "New plan" }).waitFor();
+    await look("a new plan");
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
     const help = page.getByRole("dialog", { name: "Keys and signs" });
@@ -96,7 +112,7 @@ const narrow = () =>
     const wider = [];
     for (const [width, height] of [[360, 640], [3840, 2160]]) {
       await page.setViewportSize({ width, height });
-      for (const path of ["/", "/inbox", "/events", "/workers", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build", "/plans/release/log/build"]) {
+      for (const path of ["/", "/inbox", "/events", "/workers", "/tasks", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build", "/plans/release/log/build"]) {
         await page.goto(stage.site + path);
         await ready(page);
         const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.getElementById("main").scrollWidth));
@@ -124,12 +140,12 @@ const keys = () =>
     await page.getByRole("heading", { level: 1, name: "Release 2.0" }).waitFor();
 
     // In the graph, the arrow keys follow the arrows.
-    const graph = page.getByRole("application");
-    await graph.waitFor();
-    await tabTo("the graph", graph);
-    await page.keyboard.press("ArrowDown");
+    const first = page.locator(".paper [data-task]").first();
+    await first.waitFor();
+    await tabTo("the first task", first);
+    await page.keyboard.press("Enter");
     await page.getByRole("complementary", { name: "Task build" }).waitFor();
-    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowRight");
     await page.waitForURL(/graph\/(test|sign)$/);
     await page.keyboard.press("Escape");
     await page.waitForURL(/graph$/);

@@ -247,15 +247,14 @@ const order = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
-/** Where the middle of a task's box is on the screen while the whole graph is shown (`fit` of camera.ts). */
+/** Where the middle of a task's box is on the screen, once the box has come to rest: after an edit it moves to its new place. */
 async function middle(page, graph, task) {
-  const frame = await page.getByRole("application").boundingBox();
-  const scale = Math.min((frame.width - 48) / graph.width, (frame.height - 48) / graph.height, 1.1);
-  const place = graph.ids.indexOf(task);
-  return [
-    frame.x + frame.width / 2 + (graph.x[place] + 100 - graph.width / 2) * scale,
-    frame.y + frame.height / 2 + (graph.y[place] + 28 - graph.height / 2) * scale,
-  ];
+  const box = page.locator(`.paper [data-task="${graph.ids.indexOf(task)}"]`);
+  await box.waitFor();
+  // Playwright's own wait for a box that does not move between two frames.
+  await box.hover({ trial: true });
+  const { x, y, width, height } = await box.boundingBox();
+  return [x + width / 2, y + height / 2];
 }
 
 const pull = () =>
@@ -268,7 +267,7 @@ const pull = () =>
     await page.getByRole("button", { name: "Connect" }).waitFor();
     // Pointing at a task tells what it depends on.
     await page.mouse.move(...(await middle(page, graph, "c")));
-    await page.locator("#graph-told").getByText("depends on a").waitFor();
+    await page.locator("#graph-about").getByText("depends on First").waitFor();
     await page.getByRole("button", { name: "Connect" }).click();
     await page.mouse.move(...(await middle(page, graph, "b")));
     await page.mouse.down();
@@ -278,6 +277,7 @@ const pull = () =>
     assert.deepEqual((await stage.api("GET", "/plans/pull/tasks/c")).depends_on, ["a", "b"]);
     // One that would close a ring is refused in words, and nothing is written.
     const grown = await stage.api("GET", "/plans/pull/graph");
+    await until("both arrows are drawn", () => page.evaluate(() => document.querySelectorAll(".paper svg.edges path[marker-end]").length >= 2));
     await until("the page has drawn it anew", () => page.evaluate((version) => document.body.textContent.includes(`v${version}`), grown.version));
     await page.mouse.move(...(await middle(page, grown, "c")));
     await page.mouse.down();

@@ -78,6 +78,8 @@ async function fill(stage) {
   await report("gives", "done", { text: evil("result"), output: { [short("name")]: evil("output") }, sure: true });
   await report("checked", "done", { text: evil("report") });
   await agent.call("plan_edit", { plan, ops: [{ op: "add", id: "later", description: evil("added later") }] });
+  const said = [{ op: "comment", task: "gives", text: evil("comment") }, { op: "label", task: "gives", labels: [short("label")] }, { op: "assign", task: "gives", assignee: short("assignee") }];
+  await agent.call("plan_edit", { plan, ops: said });
   // Somebody with a strange name works on a task with a strange name.
   await stage.run(`agent:${short("holder")}`, "start", plan, another);
   await strangers(stage);
@@ -99,7 +101,7 @@ async function strangers(stage) {
   store.close();
 }
 
-const VIEWS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"];
+const VIEWS = ["graph", "tree", "list", "board", "timeline", "document", "approval", "history", "events"];
 
 /** Nothing that was written became a part of the page. */
 async function harmless(page, where) {
@@ -129,6 +131,13 @@ const injection = () =>
     for (const words of [short("worker"), short("queue"), short("executor"), short("holder"), another]) {
       await page.getByText(words).first().waitFor();
     }
+    await visit("/tasks", "description of");
+    for (const words of [short("label"), "title<img"]) await page.getByText(words).first().waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").getByText("title<img").first().waitFor();
+    await page.keyboard.type("description");
+    await page.getByRole("dialog").getByText("description of").first().waitFor();
+    await harmless(page, "the palette");
     for (const name of VIEWS) {
       await visit(`/plans/${plan}/${name}`, "title<img");
       await visit(`/plans/second/${name}`, "second<img");
@@ -147,6 +156,7 @@ const injection = () =>
       await panel.getByText(words).first().waitFor();
       for (const log of await panel.getByRole("button", { name: "Log", exact: true }).all()) await log.click();
       if (task === "checked") for (const said of ["log<img", "reasoning<img", "summary<img", "decision<img"]) await panel.getByText(said).first().waitFor();
+      if (task === "gives") for (const said of ["comment<img", short("label"), short("assignee")]) await panel.getByText(said).first().waitFor();
       if (task === "runs") await panel.getByText("log<img").first().waitFor();
       await panel.getByRole("button", { name: "Edit" }).click();
       await page.getByRole("dialog").waitFor();

@@ -16,7 +16,7 @@ kind = "human"
 
 const work = (part) => ({ executor: "steps", inputs: { part } });
 const plan = (id, title, tasks) => ({ format: "waypost/1", id, title, tasks });
-const status = (page, title) => page.getByRole("row").filter({ hasText: title }).getByRole("cell").first();
+const status = (page, title) => page.getByRole("row").filter({ hasText: title }).getByRole("cell").nth(1);
 
 /** Plans in every state that people tell apart. No worker serves the queue of the first. */
 async function fill(stage) {
@@ -224,7 +224,7 @@ const readers = () =>
       await other.goto(stage.site);
       await other.getByLabel(/^Token/).fill(token);
       await other.getByRole("button", { name: "Sign in" }).click();
-      await other.getByRole("button", { name: /^Needs a person/ }).waitFor();
+      await other.getByRole("button", { name: /^Needs a person/ }).first().waitFor();
       assert.equal(await other.getByText(/waiting for you|wait for you/).count(), 0);
       await other.goto(`${stage.site}/inbox`);
       await other.getByRole("heading", { name: "Nothing waits for you" }).waitFor();

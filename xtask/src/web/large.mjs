@@ -1,4 +1,4 @@
-// Large plans: drawn whole up to some thousands of tasks, level by level beyond; and pictures of the whole.
+// Large plans: in groups that fit the screen, and cells; and pictures of the whole.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
@@ -13,25 +13,29 @@ export function wide(id, count) {
   return { format: "waypost/1", id, title: `${count} tasks`, tasks };
 }
 
-/** Milliseconds from the beginning of the load to the first picture of the graph in which something is drawn. */
-const drawn = (page) =>
-  page.waitForFunction(() => {
-    const canvas = document.querySelector(".hand canvas");
-    if (!canvas || canvas.width < 400) return false;
-    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-    return pixels.some((value) => value !== 0) && Math.round(performance.now());
-  });
+/** Milliseconds from the beginning of the load until the picture is there. */
+const drawn = async (page) => {
+  await page.locator(".paper .box").first().waitFor();
+  return page.waitForFunction(() => performance.getEntriesByName("graph drawn")[0]?.startTime).then((found) => found.jsonValue());
+};
 
 const thousand = () =>
   play("thousand", "", async (stage, browser) => {
     await stage.run("person:ada", "import", stage.write("plan.json", wide("thousand", 1_000)));
     const page = await browser.signIn(stage);
     await page.goto(`${stage.site}/plans/thousand/graph`);
-    const took = await (await drawn(page)).jsonValue();
-    console.log(`    1,000 tasks are drawn ${took} ms after the page began to load (unoptimised server)`);
-    await page.getByRole("application").focus();
-    for (const key of ["+", "+", "0", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
-    await page.getByRole("complementary", { name: "Task t40" }).waitFor();
+    console.log(`    1,000 tasks are drawn ${Math.round(await drawn(page))} ms after the page began to load (unoptimised server)`);
+    const { width, height } = await stage.api("GET", "/plans/thousand/layout?width=1440&height=800");
+    // It fits the window at its full size, or has about its shape.
+    assert.ok((width <= 1440 && height <= 800) || (width / height > 1.2 && width / height < 2.2), `${width} × ${height}`);
+    assert.ok((await page.locator(".paper .box").count()) <= 60, "at most 60 boxes at first");
+    // A hit in a folded group opens only that.
+    await page.getByLabel("Find a task").fill("t777");
+    await page.getByLabel("Find a task").press("Enter");
+    await page.getByRole("complementary", { name: "Task t777" }).waitFor();
+    await page.locator('.paper [data-task="777"]').waitFor();
+    assert.equal(await page.locator('.paper [aria-expanded="true"]').count(), 1);
+    for (const key of ["+", "+", "0"]) await page.keyboard.press(key);
     assert.deepEqual(browser.complaints, []);
   });
 
@@ -39,13 +43,17 @@ const tenThousand = () =>
   play("ten-thousand", "", async (stage, browser) => {
     await stage.run("person:ada", "import", stage.write("plan.json", wide("ten", 10_000)));
     const page = await browser.signIn(stage);
-    const begin = Date.now();
     await page.goto(`${stage.site}/plans/ten/graph`);
-    await page.getByText("This plan has 10,000 tasks; they are drawn level by level.").waitFor();
-    console.log(`    10,000 tasks stand there by levels after ${Date.now() - begin} ms (unoptimised server)`);
-    await page.locator(".groups button").first().click();
-    await drawn(page);
-    await page.getByRole("button", { name: "← All levels" }).click();
+    console.log(`    10,000 tasks stand there in groups after ${Math.round(await drawn(page))} ms (unoptimised server)`);
+    // A group of more than 200 tasks opens as cells; a cell leads to what is around its task.
+    await page.locator('.paper [aria-expanded="false"]').first().click();
+    const cells = page.locator("svg.cells");
+    await cells.waitFor();
+    await cells.focus();
+    for (const key of ["ArrowRight", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+    await page.waitForURL(/graph\/t1\?focus=t1/);
+    await page.locator('.paper [data-task="1"]').waitFor();
+    await page.getByRole("button", { name: /^Focus:/ }).click();
     await page.keyboard.press("3");
     const list = page.getByRole("listbox", { name: "Tasks" });
     await list.focus();
@@ -55,47 +63,26 @@ const tenThousand = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
-const wideLevel = () =>
-  play("wide-level", "", async (stage, browser) => {
-    const tasks = Array.from({ length: 2_600 }, (_, place) => ({ id: `t${place}`, description: `Beside ${place}` }));
-    tasks.push({ id: "end", description: "The end", depends_on: ["t0"] });
-    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "wide", title: "Wide", tasks }));
-    const page = await browser.signIn(stage);
-    await page.goto(`${stage.site}/plans/wide/graph`);
-    await page.getByRole("button", { name: "Level 1, tasks 2501–2600" }).click();
-    await page.waitForURL(/levels=0-0\.5/);
-    await drawn(page);
-    await page.getByRole("application").focus();
-    await page.keyboard.press("ArrowDown");
-    await page.getByRole("complementary", { name: "Task t2500" }).waitFor();
-    // The address leads there again.
-    await page.reload();
-    await page.getByRole("complementary", { name: "Task t2500" }).waitFor();
-    await drawn(page);
-    await page.getByRole("button", { name: "← All levels" }).click();
-    await page.getByRole("button", { name: "Level 2" }).waitFor();
-    assert.deepEqual(browser.complaints, []);
-  });
-
 const wholePicture = () =>
   play("picture", "", async (stage, browser) => {
-    await stage.run("person:ada", "import", stage.write("plan.json", wide("picture", 200)));
-    const graph = await stage.api("GET", "/plans/picture/graph");
+    await stage.run("person:ada", "import", stage.write("plan.json", wide("picture", 50)));
     const page = await browser.signIn(stage);
     await page.goto(`${stage.site}/plans/picture/graph`);
     await drawn(page);
+    const asked = await page.evaluate(() => performance.getEntriesByType("resource").find((one) => one.name.includes("/layout")).name);
+    const layout = await stage.api("GET", asked.slice(asked.indexOf("/plans/")));
     // So near that most of it cannot be seen.
-    await page.getByRole("application").focus();
-    for (let step = 0; step < 12; step++) await page.keyboard.press("+");
-    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "PNG" }).click()]);
+    for (let step = 0; step < 12; step++) await page.getByRole("button", { name: "Zoom in" }).click();
+    await page.locator("summary[aria-label=Export]").click();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: /^PNG/ }).click()]);
     assert.equal(download.suggestedFilename(), "picture.png");
     const png = readFileSync(await download.path());
     const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)];
     assert.ok(width <= 8_192 && height <= 8_192, `${width} × ${height}`);
-    const scale = width / (graph.width + 48);
-    assert.ok(Math.abs(height / (graph.height + 48) - scale) < 0.01, "it has the shape of the plan");
-    // Each task has its stripe where the server placed it.
-    const stripes = graph.ids.map((_, place) => [(graph.x[place] + 24 + 13) * scale, (graph.y[place] + 24 + 6) * scale]);
+    const scale = width / (layout.width + 48);
+    assert.ok(Math.abs(height / (layout.height + 48) - scale) < 0.01, "it has the shape of the plan");
+    // Each box is where the server placed it.
+    const corners = layout.boxes.map((box) => [(box.x + 24 + box.width / 2) * scale, (box.y + 24 + 5) * scale]);
     const missing = await page.evaluate(
       async ([bytes, places]) => {
         const raw = Uint8Array.from(atob(bytes), (sign) => sign.charCodeAt(0));
@@ -107,15 +94,14 @@ const wholePicture = () =>
         const empty = at(1, 1);
         return places.filter(([x, y]) => at(x, y) === empty).length;
       },
-      [png.toString("base64"), stripes],
+      [png.toString("base64"), corners],
     );
     assert.equal(missing, 0);
     assert.deepEqual(browser.complaints, []);
   });
 
 export const large = [
-  ["a plan of 1,000 tasks is drawn whole", thousand],
-  ["a plan of 10,000 tasks is drawn level by level", tenThousand],
-  ["a level with more tasks than can be drawn opens in parts, each with an address", wideLevel],
+  ["a plan of 1,000 tasks is drawn in groups that fit the screen", thousand],
+  ["a plan of 10,000 tasks opens in cells, each of which leads to its surroundings", tenThousand],
   ["the picture of a plan shows all of it, whatever is on the screen", wholePicture],
 ];

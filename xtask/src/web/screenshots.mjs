@@ -46,8 +46,7 @@ async function nearer(page) {
   await page.getByRole("button", { name: "Log", exact: true }).click();
   await page.getByLabel("Log of attempt 1").getByText("1 of 4 tests failed").waitFor();
   await page.getByLabel("Log of attempt 1").evaluate((log) => log.scrollIntoView());
-  await page.getByRole("application").focus();
-  for (let step = 0; step < 6; step++) await page.keyboard.press("+");
+  for (let step = 0; step < 4; step++) await page.getByRole("button", { name: "Zoom in" }).click();
   await page.evaluate(() => document.activeElement.blur());
 }
 
@@ -57,12 +56,22 @@ const atError = (page) => page.getByRole("region", { name: "Log of attempt 1" })
 /** Two versions stand side by side. */
 const beside = (page) => page.getByRole("table", { name: /beside/ }).waitFor();
 
+/** Tasks of all plans are found. */
+async function find(page) {
+  await page.getByRole("listbox", { name: "Tasks" }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Search plans, tasks and commands" }).fill("test");
+  await page.getByRole("dialog").getByRole("option").nth(3).waitFor();
+}
+
 const VIEWS = [
   ["inbox", "/inbox"],
   ["plans", "/"],
   ["graph", "/plans/release-2/graph"],
   ["task", "/plans/release-2/graph/test-p07", nearer],
   ["log", "/plans/release-2/log/test-p07", atError],
+  ["board", "/plans/release-2/board", (page) => page.getByRole("group", { name: "Tasks by status" }).waitFor()],
+  ["palette", "/plans/release-2/list", find],
   ["timeline", "/plans/release-2/timeline"],
   ["approval", "/plans/fanout/approval"],
   ["history", "/plans/release-2/history?from=1&to=2", beside],

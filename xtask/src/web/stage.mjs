@@ -288,19 +288,21 @@ export async function play(name, configuration, work, before = () => {}) {
   }
 }
 
-/** Runs sentences that are to be true, one after the other, and says how long each took. */
+/** Runs sentences that are to be true, one after the other, and says how long each took. One failure does not hide the others. */
 export async function tell(sentences) {
   const begin = Date.now();
+  let well = true;
   for (const [sentence, work] of sentences) {
     const from = Date.now();
     try {
       await work();
     } catch (error) {
       console.error(`  ✕ ${sentence}\n${error.stack}`);
-      return false;
+      well = false;
+      continue;
     }
     console.log(`  ✓ ${sentence} (${Date.now() - from} ms)`);
   }
   console.log(`  all in ${((Date.now() - begin) / 1000).toFixed(1)} s`);
-  return true;
+  return well;
 }

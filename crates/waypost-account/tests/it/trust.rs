@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use waypost_account::{
-    Account, Records, SETTINGS_BYTES_MAX, TrustRecord, TrustRecords, TrustState, trust_digest,
+    Account, Records, RemoteTrust, SETTINGS_BYTES_MAX, TrustRecord, TrustRecords, TrustState, trust_digest,
 };
 use waypost_core::{Actor, Timestamp};
 use waypost_testkit::SeededRng;
@@ -150,4 +150,30 @@ fn a_mutated_record_is_an_error_or_another_record() {
             assert!(state != TrustState::Trusted || is_same, "{}", String::from_utf8_lossy(&mutated));
         }
     }
+}
+
+#[test]
+fn a_remote_is_trusted_by_its_address_and_reference() {
+    let scratch = Scratch::new();
+    let read = |address: &str, reference: &str| RemoteTrust::read(&scratch.account, address, reference);
+    let record = RemoteTrust {
+        address: "https://example.org/a.git".to_owned(),
+        reference: "refs/heads/waypost".to_owned(),
+        trusted_at: Timestamp::parse("2026-11-16T03:40:12Z").unwrap(),
+        by: Actor::person("ada"),
+        via: "terminal".to_owned(),
+        unknown: serde_json::Map::new(),
+    };
+    assert_eq!(read(&record.address, &record.reference).unwrap(), None);
+    assert!(record.write(&scratch.account).unwrap());
+    assert_eq!(read(&record.address, &record.reference).unwrap(), Some(record.clone()));
+    assert_eq!(read("https://example.org/b.git", &record.reference).unwrap(), None);
+    assert_eq!(read(&record.address, "refs/heads/other").unwrap(), None);
+    // A record that was copied to another remote's place does not count there.
+    let folder = scratch.account.records_folder(Records::Remotes).unwrap();
+    let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let other = scratch.account.record_file(Records::Remotes, Path::new("b\nrefs/heads/waypost")).unwrap();
+    fs::copy(file, other).unwrap();
+    assert_eq!(read("b", "refs/heads/waypost").unwrap(), None);
+    assert!(!record.write(&Account::of_process()).unwrap());
 }

@@ -127,6 +127,12 @@ fn print_aside(state: &TaskState, out: &mut Output) {
         field(out, "choices", &question.choices.join(", "));
         field(out, "asked by", &format!("{}, attempt {}", question.by, question.attempt));
     }
+    field(out, "labels", &state.labels().join(", "));
+    field(out, "assigned to", state.assignee().unwrap_or_default());
+    for comment in state.comments() {
+        let at = comment.at.to_the_second();
+        field(out, "comment", &format!("{} ({}, {at} UTC)", comment.text, comment.by));
+    }
     if let Some(hold) = state.held() {
         let reason = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
         field(out, "held", &format!("by {}{reason}", hold.by));

@@ -35,6 +35,20 @@ fn an_empty_file_changes_nothing() {
 }
 
 #[test]
+fn shared_plans_have_a_branch_a_remote_and_a_time() {
+    let config = load("[git]\nref = \"refs/heads/plans\"\nremote = \"team\"\nsync = \"auto\"\n").unwrap();
+    let git = waypost_config::Git {
+        reference: "refs/heads/plans".to_owned(),
+        remote: "team".to_owned(),
+        sync: waypost_config::GitSync::Auto,
+    };
+    assert_eq!(config.git, git);
+    let default = load("").unwrap().git;
+    assert_eq!((default.reference.as_str(), default.remote.as_str()), ("refs/heads/waypost-plans", "origin"));
+    assert!(load("[git]\nsync = \"always\"\n").is_err());
+}
+
+#[test]
 fn a_check_is_a_program_and_nothing_else() {
     let config = load("[checks.tests]\ncommand = [\"make\", \"test\"]\n").unwrap();
     let Worker::Process(tests) = &config.checks["tests"] else { panic!("{config:?}") };

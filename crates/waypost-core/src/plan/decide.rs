@@ -1,9 +1,11 @@
 //! Decides which events follow from a command, or why it is refused. Reads the plan and changes nothing; every rule is
 //! stated once.
 
+mod annotate;
 mod attempt;
 mod cycle_check;
 mod edit;
+mod merge;
 mod question;
 mod stop;
 
@@ -35,6 +37,7 @@ impl Plan {
             (0, Command::Create { draft, approval_required }) => {
                 return self.decide_create(by, at, draft, *approval_required);
             }
+            (0, Command::Merge(request)) => return self.decide_merge(by, at, request),
             (0, _) => return Err(Refusal::NotCreated {}),
             (_, Command::Create { .. }) => return Err(Refusal::AlreadyExists {}),
             (_, Command::Unarchive) if self.state.archived => {
@@ -42,6 +45,7 @@ impl Plan {
                 return self.keeps_stops(by, &events).map(|()| events);
             }
             (_, Command::Archive | Command::Unarchive) => {}
+            (_, Command::Merge(request)) => return self.decide_merge(by, at, request),
             _ if self.state.archived => return Err(self.archived_refusal(by)),
             _ => {}
         }
@@ -66,6 +70,7 @@ impl Plan {
             Command::RemoveTask { task, detach } => self.decide_remove(task, *detach),
             Command::MoveTask { task, parent, place } => self.decide_move(task, parent.as_ref(), place),
             Command::Replace(draft) => self.decide_replace(draft),
+            Command::Merge(request) => self.decide_merge(by, at, request),
             Command::Restore { version, draft } => {
                 let mut events = self.decide_replace(draft)?;
                 if !events.is_empty() {
@@ -159,6 +164,9 @@ impl Plan {
                 let is_held = self.slot(self.number(task)?).held;
                 Ok(is_held.then(|| Event::TaskUnheld { task: task.clone() }).into_iter().collect())
             }
+            Command::CommentTask { task, text } => self.decide_comment(by, task, text),
+            Command::LabelTask { task, labels } => self.decide_label(by, task, labels),
+            Command::AssignTask { task, assignee } => self.decide_assign(by, task, assignee),
             Command::RetryTask { task } => self.decide_retry(by, task),
             Command::RetryPlan => self.decide_retry_plan(),
             Command::RefineTask { task, refinement, reasoning, tokens } => {

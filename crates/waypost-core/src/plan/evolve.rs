@@ -11,9 +11,9 @@ use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
 use super::{Plan, numbered};
 use crate::{
-    Actor, Answer, Approval, Dependency, Event, ExternalTaskRef, Hold, Phase, PlanSpec, PlanState,
-    PlannerNotes, Rejection, Report, StartRefusalReason, Status, Task, TaskId, TaskSpec, Timestamp,
-    UpstreamResult, limits,
+    Actor, Answer, Approval, Comment, Dependency, Event, ExternalTaskRef, Hold, Phase, PlanSpec, PlanState,
+    PlannerNotes, Rejection, Report, StartRefusalReason, Status, Task, TaskExtras, TaskId, TaskSpec,
+    Timestamp, UpstreamResult, limits,
 };
 
 impl Plan {
@@ -71,6 +71,13 @@ impl Plan {
             Event::PlanRevised { .. } => self.revise_plan(event),
             // The events that follow it change the plan.
             Event::PlanRestored { .. } => {}
+            Event::PlanMerged { to_draft, .. } => {
+                if *to_draft && self.state.phase.is_finished() {
+                    self.state.phase = Phase::Draft;
+                    (self.state.finished_at, self.state.closed) = (None, false);
+                    self.dirty.whole = true;
+                }
+            }
             Event::TasksAdded { tasks, index } => self.add_tasks(tasks, *index, at),
             Event::TaskRevised { task } => self.revise_task(task, at),
             Event::TasksRemoved { tasks } => self.remove_tasks(tasks),
@@ -180,6 +187,7 @@ impl Plan {
                     state.output.clone_from(output);
                     state.error = None;
                     state.reason = None;
+                    state.because_of = None;
                     if let Some(evidence) = evidence {
                         state.change_aside(|aside| aside.evidence = Some((**evidence).clone()));
                     }
@@ -198,6 +206,7 @@ impl Plan {
                     state.tries += 1;
                     state.error = Some(error.clone());
                     state.reason = None;
+                    state.because_of = None;
                     state.not_before = *again_at;
                     // A check that could not run says nothing about the report; a check that failed does.
                     if let Some(evidence) = evidence {
@@ -290,6 +299,16 @@ impl Plan {
                 self.set_hold(task, Some(Hold { by: by.clone(), reason: reason.clone() }), at);
             }
             Event::TaskUnheld { task } => self.set_hold(task, None, at),
+            Event::TaskCommented { task, by, text } => {
+                let comment = Comment { by: by.clone(), at, text: text.clone() };
+                self.annotate(task, at, |aside| aside.add_comment(comment));
+            }
+            Event::TaskLabeled { task, labels } => {
+                self.annotate(task, at, |aside| aside.labels.clone_from(labels));
+            }
+            Event::TaskAssigned { task, assignee } => {
+                self.annotate(task, at, |aside| aside.assignee.clone_from(assignee));
+            }
         }
     }
 
@@ -339,6 +358,16 @@ impl Plan {
             plan.change(number, |task| {
                 task.state.updated_at = Some(at);
                 task.state.change_aside(|aside| aside.held = held);
+            });
+        });
+    }
+
+    /// Changes what people and agents have said about a task.
+    fn annotate(&mut self, task: &TaskId, at: Timestamp, change: impl FnOnce(&mut TaskExtras)) {
+        self.with(task, |plan, number| {
+            plan.change(number, |task| {
+                task.state.updated_at = Some(at);
+                task.state.change_aside(change);
             });
         });
     }

@@ -221,7 +221,7 @@ impl Plan {
     /// Registers the id of a new slot and counts it.
     fn add_name(&mut self, number: u32) {
         self.index.add(number, &self.slots, &self.ids);
-        if let Some(("t", digits)) = numbered(self.id_of(number)) {
+        if let Some(("t", digits)) = numbered(without_tag(self.id_of(number))) {
             self.next_number = self.next_number.max(digits.saturating_add(1));
         }
         self.live += 1;
@@ -307,9 +307,16 @@ impl Plan {
 
     /// Ids `t1`, `t2`, … that no task of this plan has had, removed tasks included.
     pub fn free_task_ids(&self) -> impl Iterator<Item = TaskId> {
+        self.free_task_ids_of(None)
+    }
+
+    /// The same, with the tag of a clone behind the number, if there is one: `t1-k7f`. Clones that add tasks without
+    /// knowing of each other so give them different ids.
+    pub fn free_task_ids_of(&self, tag: Option<&str>) -> impl Iterator<Item = TaskId> {
+        let end = tag.map(|tag| format!("-{tag}")).unwrap_or_default();
         // If the largest possible number is taken, the search starts again at 1.
         let numbers = (self.next_number..u64::MAX).chain(1..self.next_number);
-        let ids = numbers.filter_map(|number| TaskId::new(format!("t{number}")).ok());
+        let ids = numbers.filter_map(move |number| TaskId::new(format!("t{number}{end}")).ok());
         ids.filter(|id| self.find(id.as_str()).is_none())
     }
 
@@ -324,6 +331,14 @@ impl Plan {
 
     fn spec_of(&self, number: u32) -> &TaskSpec {
         &self.at(number).spec
+    }
+}
+
+/// The id without the tag of a clone behind it: `t12` of `t12-k7f`.
+fn without_tag(id: &str) -> &str {
+    match id.split_once('-') {
+        Some((start, _)) if start.len() > 1 && start.starts_with('t') && numbered(start).is_some() => start,
+        Some(_) | None => id,
     }
 }
 

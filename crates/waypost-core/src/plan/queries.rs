@@ -311,6 +311,15 @@ impl Plan {
         })
     }
 
+    /// Returns the ids of the children of a task, or of the roots, in order. Reads no task.
+    pub(crate) fn sibling_ids(&self, parent: Option<&str>) -> Vec<&str> {
+        let numbers = match parent {
+            None => Some(&self.roots),
+            Some(parent) => self.find(parent).map(|number| &self.slot(number).children),
+        };
+        numbers.into_iter().flatten().map(|&number| self.id_of(number)).collect()
+    }
+
     /// Returns the tasks of this plan that depend on a task.
     pub fn dependants(&self, id: &str) -> Vec<&Task> {
         let number = self.find(id);

@@ -58,6 +58,13 @@ impl Plan {
         }
     }
 
+    /// Visits the author's part of all tasks, parents before their children, without keeping what it decodes.
+    pub fn for_each_spec(&self, mut visit: impl FnMut(&TaskSpec)) {
+        for number in self.order() {
+            self.with_spec(number, &mut visit);
+        }
+    }
+
     /// Reads a task without keeping it: a plan of 100,000 tasks does not grow in memory.
     pub(super) fn with_spec<R>(&self, number: u32, read: impl FnOnce(&TaskSpec) -> R) -> R {
         let slot = self.slot(number);

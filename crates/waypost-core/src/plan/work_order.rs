@@ -94,6 +94,12 @@ impl Plan {
         plain.filter(|&number| is_between(Node::End(number)) || is_between(Node::Entry(number))).collect()
     }
 
+    /// Returns the tasks that depend on tasks of other plans, in order.
+    pub fn tasks_with_external_dependencies(&self) -> Vec<TaskId> {
+        let waits = |number: &u32| self.slot(*number).elsewhere > 0;
+        self.order().into_iter().filter(waits).map(|number| self.task_id(number)).collect()
+    }
+
     /// Returns the tasks that have machine work or a check.
     pub fn work_tasks(&self) -> HashSet<TaskId> {
         let alive = (0..self.slots.len() as u32).filter(|&number| self.slot(number).alive);

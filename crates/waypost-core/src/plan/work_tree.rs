@@ -1,6 +1,6 @@
 //! Hashes of tasks in buckets, with one root over all. Knows a plan only by [`HashedTasks`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::slot::NONE;
 use crate::canonical::{CanonicalHasher, Hash, sha256};
@@ -25,14 +25,15 @@ pub(super) trait HashedTasks {
     fn between_work(&self, is_work: &dyn Fn(u32) -> bool) -> BTreeSet<u32>;
 }
 
-const BUCKETS: usize = 1024;
+const BUCKETS: u16 = 1024;
 
 /// The hash tree of a plan's tasks.
 #[derive(Clone, Debug)]
 pub(super) struct WorkTree {
     /// By task number.
     entries: Vec<Entry>,
-    buckets: Vec<Bucket>,
+    /// Those that are not empty: a small plan has few.
+    buckets: BTreeMap<u16, Bucket>,
     leaves: u64,
     /// The number of tasks that are hashed as work.
     works: usize,
@@ -64,7 +65,7 @@ impl WorkTree {
     pub(super) fn new(tasks: Vec<u32>) -> Self {
         Self {
             entries: Vec::new(),
-            buckets: vec![Bucket::default(); BUCKETS],
+            buckets: BTreeMap::new(),
             leaves: 0,
             works: 0,
             between: BTreeSet::new(),
@@ -121,21 +122,27 @@ impl WorkTree {
             self.leaves = self.leaves + u64::from(is_leaf) - u64::from(entry.leaf.is_some());
             let hash = || if is_order { tasks.hash_of_order(number) } else { tasks.hash(number) };
             entry.leaf = is_leaf.then(hash);
+            let numbers = &mut self.buckets.entry(bucket).or_default().tasks;
             if is_leaf {
-                self.buckets[bucket].tasks.insert(number);
+                numbers.insert(number);
             } else {
-                self.buckets[bucket].tasks.remove(&number);
+                numbers.remove(&number);
             }
             stale.insert(bucket);
         }
         self.between = between;
-        for &bucket in &stale {
-            self.buckets[bucket].hash = self.hash_of_bucket(bucket);
+        for bucket in stale {
+            let hash = self.hash_of_bucket(bucket);
+            if let Some(found) = self.buckets.get_mut(&bucket) {
+                found.hash = hash;
+            }
         }
+        self.buckets.retain(|_, bucket| !bucket.tasks.is_empty());
         let mut hasher = CanonicalHasher::new("tasks", 1);
         hasher.number(self.leaves);
-        for bucket in &self.buckets {
-            hasher.hash(&bucket.hash);
+        let empty = Hash::default();
+        for number in 0..BUCKETS {
+            hasher.hash(self.buckets.get(&number).map_or(&empty, |bucket| &bucket.hash));
         }
         self.root = hasher.finish();
     }
@@ -151,10 +158,10 @@ impl WorkTree {
         }
     }
 
-    fn hash_of_bucket(&self, bucket: usize) -> Hash {
-        let tasks = &self.buckets[bucket].tasks;
+    fn hash_of_bucket(&self, bucket: u16) -> Hash {
+        let tasks = self.buckets.get(&bucket).map(|bucket| &bucket.tasks);
         let mut leaves: Vec<Hash> =
-            tasks.iter().filter_map(|&number| self.entries[number as usize].leaf).collect();
+            tasks.into_iter().flatten().filter_map(|&number| self.entries[number as usize].leaf).collect();
         if leaves.is_empty() {
             return Hash::default();
         }
@@ -165,7 +172,7 @@ impl WorkTree {
     }
 }
 
-fn bucket_of(id: &str) -> usize {
+fn bucket_of(id: &str) -> u16 {
     let hash = sha256(id.as_bytes());
-    usize::from(u16::from_be_bytes([hash[0], hash[1]]) >> 6)
+    u16::from_be_bytes([hash[0], hash[1]]) >> 6
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Complexity, Dependency,
-    DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields, GateAhead,
-    GateOutcome, GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
+    Answer, Approval, ApprovalKind, ApprovalSignature, ApprovedWork, Attestation, Comment, Complexity,
+    Dependency, DependencyRule, Digest, Draft, Event, Evidence, ExternalTaskRef, FORMAT, ForeignFields,
+    GateAhead, GateOutcome, GateRecord, Hold, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState,
     PlannerNotes, Proof, Question, Refinement, Rejection, Report, Retry, StartRefusal, StartRefusalReason,
     Status, Task, TaskExtras, TaskSpec, TaskState, UpstreamResult, Work,
 };
@@ -221,6 +221,9 @@ fn full_state() -> TaskState {
                 at: at(2),
                 state: Some(Json::of(&[1])),
             }],
+            comments: vec![Comment { by: ada(), at: at(2), text: "mind the\nmirror".into() }],
+            labels: vec!["frontend".into(), "risky".into()],
+            assignee: Some("person:ada".into()),
         })),
     }
 }
@@ -377,6 +380,20 @@ fn events() -> Vec<Event> {
             foreign: None,
         },
         Event::PlanRestored { version: 1 },
+        Event::PlanMerged {
+            operations: 12,
+            from: vec!["k7f".into(), "x9d".into()],
+            state: "9b1e".into(),
+            questions: 1,
+            to_draft: true,
+        },
+        Event::PlanMerged {
+            operations: 1,
+            from: Vec::new(),
+            state: "9b1e".into(),
+            questions: 0,
+            to_draft: false,
+        },
         Event::TasksAdded { tasks: vec![task("a", &[]), task("b", &["a"])], index: Some(1) },
         Event::TasksAdded { tasks: vec![full_spec()], index: None },
         Event::TaskRevised { task: Box::new(full_spec()) },
@@ -469,5 +486,9 @@ fn events() -> Vec<Event> {
         Event::TaskHeld { task: id("a"), by: ada(), reason: "not before Monday".into() },
         Event::TaskHeld { task: id("a"), by: agent(), reason: String::new() },
         Event::TaskUnheld { task: id("a") },
+        Event::TaskCommented { task: id("a"), by: ada(), text: "mind the\nmirror".into() },
+        Event::TaskLabeled { task: id("a"), labels: vec!["frontend".into(), "risky".into()] },
+        Event::TaskAssigned { task: id("a"), assignee: Some("person:ada".into()) },
+        Event::TaskAssigned { task: id("a"), assignee: None },
     ]
 }

@@ -86,6 +86,10 @@ pub(crate) mod ask {
         Command::HoldTask { task: id(task), reason: "not before Monday".into() }
     }
 
+    pub(crate) fn comment(task: &str, text: &str) -> Command {
+        Command::CommentTask { task: id(task), text: text.into() }
+    }
+
     pub(crate) fn retry(task: &str) -> Command {
         Command::RetryTask { task: id(task) }
     }

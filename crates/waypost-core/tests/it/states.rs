@@ -29,7 +29,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 38, "{names:?}");
+    assert_eq!(names.len(), 41, "{names:?}");
 }
 
 /// Formats the result of a command for a table cell.
@@ -248,6 +248,9 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         ("`cancel_task`", ada(), ask::cancel("x")),
         ("`hold_task`", ada(), ask::hold("x")),
         ("`unhold_task`", ada(), Command::UnholdTask { task: id("x") }),
+        ("`comment_task`", agent(), ask::comment("x", "mind the gap")),
+        ("`label_task`", agent(), Command::LabelTask { task: id("x"), labels: vec!["risky".into()] }),
+        ("`assign_task`", agent(), Command::AssignTask { task: id("x"), assignee: "person:ada".into() }),
         ("`retry_task`", ada(), ask::retry("x")),
         ("`revise_task`: notes", agent(), ask::revise("x", notes)),
         ("`revise_task`: description", agent(), ask::revise("x", words)),
@@ -301,6 +304,9 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::CancelTask { .. }
         | Command::HoldTask { .. }
         | Command::UnholdTask { .. }
+        | Command::CommentTask { .. }
+        | Command::LabelTask { .. }
+        | Command::AssignTask { .. }
         | Command::RetryTask { .. }
         | Command::ReviseTask { .. }
         | Command::RemoveTask { .. }
@@ -328,6 +334,7 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::RetryPlan
         | Command::FinishPlan { .. }
         | Command::Archive
+        | Command::Merge(_)
         | Command::Unarchive => false,
     }
 }

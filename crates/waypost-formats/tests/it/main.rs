@@ -9,6 +9,7 @@
 mod agora;
 mod checklist;
 mod clido;
+mod drawing;
 mod formats;
 mod frctl;
 mod fuzz;

@@ -13,6 +13,27 @@ use super::extract::{TaskPath, Write, parameter};
 use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 
+/// The actions on a plan.
+pub(super) const PLAN_ACTIONS: [&str; 11] = [
+    "request-approval",
+    "approve",
+    "reject",
+    "start",
+    "pause",
+    "resume",
+    "cancel",
+    "retry",
+    "archive",
+    "unarchive",
+    "finish",
+];
+
+/// The actions on a task.
+pub(super) const TASK_ACTIONS: [&str; 12] = [
+    "claim", "progress", "done", "fail", "skip", "retry", "cancel", "hold", "unhold", "ask", "answer",
+    "release",
+];
+
 /// What goes with an action; each takes only some of it.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -146,7 +167,7 @@ pub(crate) fn on_plan(
         other => {
             return Err(Problem::not_found(
                 format!("unknown action {other}"),
-                "one of request-approval, approve, reject, start, pause, resume, cancel, retry, archive, unarchive, finish",
+                format!("one of {}", PLAN_ACTIONS.join(", ")),
             ));
         }
     };
@@ -212,7 +233,7 @@ pub(crate) fn on_task(
         other => {
             return Err(Problem::not_found(
                 format!("unknown action {other}"),
-                "one of claim, progress, done, fail, skip, retry, cancel, hold, unhold, ask, answer, release",
+                format!("one of {}", TASK_ACTIONS.join(", ")),
             ));
         }
     };

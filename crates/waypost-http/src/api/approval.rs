@@ -9,6 +9,7 @@ use waypost_core::{Difference, differences_in_full};
 use waypost_service::PreviewGroup;
 use waypost_text::reveal_lines;
 
+use super::approval_state::ApprovalFacts;
 use super::extract::{Parameters, PlanPath, page_size};
 use super::response::{Reply, Versioned};
 use super::state::Api;
@@ -21,8 +22,9 @@ const DIFFERENCES_MAX: usize = 200;
 
 /// `GET /plans/{plan}/approval`: what a person needs to know before deciding.
 pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
-    let mut value = api.approvals.describe(api.plans(), &id)?;
-    let (draft, version) = api.service.view(&id, |plan, _| (plan.to_draft(), plan.version()))?;
+    let (draft, facts) = api.service.view(&id, |plan, _| (plan.to_draft(), ApprovalFacts::of(plan)))?;
+    let version = facts.version();
+    let mut value = api.approvals.describe(api.plans(), &id, facts)?;
     let problems = api.service.problems(&draft)?;
     value["problems"] =
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();

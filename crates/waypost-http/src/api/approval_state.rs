@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Event, Phase, Plan, PlanId, StartRefusal};
+use waypost_core::{Approval, Event, Phase, Plan, PlanId, StartRefusal};
 use waypost_service::{start_refusal_hint, start_refusal_text};
 use waypost_store::{PlanStore, StoreError, VersionRecord, WriteError};
 
@@ -69,19 +69,46 @@ fn refusal_json(plan: &Plan, refusal: &StartRefusal) -> Value {
     value
 }
 
+/// What a plan itself says about its approval.
+#[derive(Debug)]
+pub(super) struct ApprovalFacts {
+    required: bool,
+    held: Option<Approval>,
+    refusals: Vec<Value>,
+    phase: Phase,
+    version: u64,
+}
+
+impl ApprovalFacts {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let state = plan.state();
+        Self {
+            required: state.approval_required,
+            held: state.approval.clone(),
+            refusals: state.start_refusals.iter().map(|refusal| refusal_json(plan, refusal)).collect(),
+            phase: state.phase,
+            version: plan.version(),
+        }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+}
+
 /// A cache of the summaries of recently read plans.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
 
 impl ApprovalStates {
     /// Returns the state of a plan's approval.
-    pub(super) fn describe(&self, plans: &PlanStore, id: &PlanId) -> Result<Value, WriteError> {
-        let (required, held, refusals, phase, version) = plans.view(id, |plan, _| {
-            let state = plan.state();
-            let refusals: Vec<Value> =
-                state.start_refusals.iter().map(|refusal| refusal_json(plan, refusal)).collect();
-            (state.approval_required, state.approval.clone(), refusals, state.phase, plan.version())
-        })?;
+    pub(super) fn describe(
+        &self,
+        plans: &PlanStore,
+        id: &PlanId,
+        facts: ApprovalFacts,
+    ) -> Result<Value, WriteError> {
+        let ApprovalFacts { required, held, refusals, phase, version } = facts;
         let fields = match held {
             Some(held) => json!({
                 "standing": "approved", "approved": held, "by": held.by, "at": held.at, "version": held.version,

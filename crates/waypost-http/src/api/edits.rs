@@ -52,7 +52,8 @@ pub(crate) struct Edits {
 }
 
 /// The names of the operations.
-const OPERATIONS: [&str; 6] = ["add", "revise", "remove", "move", "connect", "disconnect"];
+const OPERATIONS: [&str; 9] =
+    ["add", "revise", "remove", "move", "connect", "disconnect", "comment", "label", "assign"];
 
 // Callers name it in `op`; see `read_operation`.
 /// One small change.
@@ -61,6 +62,7 @@ const OPERATIONS: [&str; 6] = ["add", "revise", "remove", "move", "connect", "di
 #[schemars(tag = "op")]
 pub(crate) enum Operation {
     /// Adds a task in the native format; without an id it gets the next free one. Goes last unless a place is named.
+    #[schemars(title = "AddTask")]
     Add {
         task: Value,
         #[schemars(with = "Option<String>")]
@@ -73,12 +75,14 @@ pub(crate) enum Operation {
         last: bool,
     },
     /// Changes what is named.
+    #[schemars(title = "ReviseTask")]
     Revise {
         #[schemars(with = "String")]
         task: TaskId,
         set: Box<Set>,
     },
     /// Removes a task; `detach` also removes dependencies on it.
+    #[schemars(title = "RemoveTask")]
     Remove {
         #[schemars(with = "String")]
         task: TaskId,
@@ -87,6 +91,7 @@ pub(crate) enum Operation {
     },
     /// Moves a task to another place or another parent, where it goes last unless a place is named; a parent of null makes
     /// it a root.
+    #[schemars(title = "MoveTask")]
     Move {
         #[schemars(with = "String")]
         task: TaskId,
@@ -103,6 +108,7 @@ pub(crate) enum Operation {
         parent: Option<Option<TaskId>>,
     },
     /// Makes `to` depend on `from`.
+    #[schemars(title = "ConnectTasks")]
     Connect {
         #[schemars(with = "String")]
         from: TaskId,
@@ -110,16 +116,36 @@ pub(crate) enum Operation {
         to: TaskId,
     },
     /// Removes the dependency of `to` on `from`.
+    #[schemars(title = "DisconnectTasks")]
     Disconnect {
         #[schemars(with = "String")]
         from: TaskId,
         #[schemars(with = "String")]
         to: TaskId,
     },
+    /// Comments on a task, for those who work on it.
+    Comment {
+        #[schemars(with = "String")]
+        task: TaskId,
+        text: String,
+    },
+    /// Sets the labels of a task.
+    Label {
+        #[schemars(with = "String")]
+        task: TaskId,
+        labels: Vec<String>,
+    },
+    /// Sets who is to take care of a task; an empty text for nobody.
+    Assign {
+        #[schemars(with = "String")]
+        task: TaskId,
+        assignee: String,
+    },
 }
 
 /// Changes of a task; `null` clears a field.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "TaskChanges")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Set {
     #[serde(default, deserialize_with = "null_clears")]
@@ -278,6 +304,9 @@ fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
             let remove_dependencies = vec![Dependency::Task(from)];
             revise(to, TaskChanges { remove_dependencies, ..TaskChanges::default() })
         }
+        Operation::Comment { task, text } => EditOp::CommentTask { task, text },
+        Operation::Label { task, labels } => EditOp::LabelTask { task, labels },
+        Operation::Assign { task, assignee } => EditOp::AssignTask { task, assignee },
     })
 }
 
@@ -350,13 +379,13 @@ fn read_task(task: &Value, at: &str) -> Result<TaskSpec, Problem> {
 /// The whole content of a plan in any format.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Content {
+pub(crate) struct PlanContent {
     text: String,
     format: Option<String>,
 }
 
 /// `PUT /plans/{plan}/content`
-pub(crate) fn replace(api: &Api, Write { plan: id, guard, by, body: content }: Write<Content>) -> Reply {
+pub(crate) fn replace(api: &Api, Write { plan: id, guard, by, body: content }: Write<PlanContent>) -> Reply {
     let format = parse_format(content.format.as_deref())?;
     let source = SourceText { text: content.text, format, file_name: None, name: TEXT_NAME.to_owned() };
     let reply = api.service.update(&by, &id, source, guard)?;

@@ -154,6 +154,16 @@ pub(crate) fn export(
     Ok(response)
 }
 
+/// The media types of exports.
+pub(super) const MEDIA_TYPES: [&str; 6] = [
+    "text/markdown",
+    "text/plain",
+    "text/vnd.graphviz",
+    "application/json",
+    "application/xml",
+    "image/svg+xml",
+];
+
 /// Returns the media type and the file extension of a format.
 fn kind(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {

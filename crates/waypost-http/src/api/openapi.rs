@@ -1,9 +1,12 @@
 //! The OpenAPI 3.1 document of the API, generated from the documentation of each route. Knows no handler.
 
 use axum::routing::MethodFilter;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::ReplaceBoolSchemas;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
+
+use super::response_schemas::response_schemas;
 
 /// A method: its name in the document, and its filter for the router.
 pub(super) type Verb = (&'static str, MethodFilter);
@@ -20,63 +23,93 @@ pub(super) enum Answer {
     Json(&'static str),
     /// JSON of this schema, with status 201.
     Made(&'static str),
+    /// JSON of this schema, or 204 without a body.
+    JsonOrNothing(&'static str),
     /// A page of JSON, or a stream of events.
     Events(&'static str),
-    /// Plain text.
-    Text,
+    /// A text in one of these media types. The first one is a text, so that generated clients return it as it is.
+    Text(&'static [&'static str]),
 }
+
+/// Generates the schema of a type, and adds those that it refers to to the components of the document.
+type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
 /// The documentation of a route.
 #[derive(Clone, Debug)]
 pub(super) struct RouteDoc {
     pub(super) verb: Verb,
     pub(super) path: &'static str,
+    /// The name of the operation, which is the name of a function in generated clients.
+    operation: &'static str,
     summary: &'static str,
     answer: Answer,
-    parameters: Option<Schema>,
-    body: Option<Schema>,
+    parameters: Option<MakeSchema>,
+    body: Option<MakeSchema>,
     /// Request headers that the route reads.
     headers: &'static [&'static str],
+    /// The values of the last part of the path.
+    actions: &'static [&'static str],
 }
 
 impl RouteDoc {
-    pub(super) fn new(verb: Verb, path: &'static str, summary: &'static str, answer: Answer) -> Self {
-        Self { verb, path, summary, answer, parameters: None, body: None, headers: &[] }
+    pub(super) fn new(
+        verb: Verb,
+        path: &'static str,
+        operation: &'static str,
+        summary: &'static str,
+        answer: Answer,
+    ) -> Self {
+        let (parameters, body) = (None, None);
+        Self { verb, path, operation, summary, answer, parameters, body, headers: &[], actions: &[] }
     }
 
     pub(super) fn query<T: JsonSchema>(self) -> Self {
-        Self { parameters: Some(schema::<T>()), ..self }
+        Self { parameters: Some(T::json_schema), ..self }
     }
 
     pub(super) fn body<T: JsonSchema>(self) -> Self {
-        Self { body: Some(schema::<T>()), ..self }
+        Self { body: Some(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     pub(super) fn headers(self, headers: &'static [&'static str]) -> Self {
         Self { headers, ..self }
     }
+
+    pub(super) fn actions(self, actions: &'static [&'static str]) -> Self {
+        Self { actions, ..self }
+    }
 }
 
-/// Generates the schema of a request, with all subschemas inlined.
-fn schema<T: JsonSchema>() -> Schema {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
-        settings.inline_subschemas = true;
+/// The generator of request schemas. Programs that generate clients do not read schemas that are `true` or `false`.
+fn generator() -> SchemaGenerator {
+    let mut no_bool_schemas = ReplaceBoolSchemas::default();
+    no_bool_schemas.skip_additional_properties = true;
+    let settings = SchemaSettings::draft2020_12().with_transform(no_bool_schemas).with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
-    settings.into_generator().into_root_schema_for::<T>()
+    settings.into_generator()
 }
 
-pub(super) fn get(path: &'static str, summary: &'static str, shape: &'static str) -> RouteDoc {
-    RouteDoc::new(GET, path, summary, Answer::Json(shape))
+pub(super) fn get(
+    path: &'static str,
+    operation: &'static str,
+    summary: &'static str,
+    shape: &'static str,
+) -> RouteDoc {
+    RouteDoc::new(GET, path, operation, summary, Answer::Json(shape))
 }
 
 /// Generates the document of these routes.
 pub(super) fn document(routes: &[RouteDoc]) -> Value {
+    let mut generator = generator();
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
         let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
-        path[route.verb.0] = operation(route);
+        path[route.verb.0] = operation(route, &mut generator);
     }
+    let mut schemas = response_schemas();
+    schemas.extend(generator.take_definitions(true));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -94,46 +127,40 @@ pub(super) fn document(routes: &[RouteDoc]) -> Value {
                 "cookie": { "type": "apiKey", "in": "cookie", "name": "waypost_session_PORT" },
                 "session": { "type": "apiKey", "in": "header", "name": "x-waypost-session" },
             },
-            "schemas": shapes(),
+            "schemas": schemas,
         },
     })
 }
 
-fn operation(route: &RouteDoc) -> Value {
+fn operation(route: &RouteDoc, generator: &mut SchemaGenerator) -> Value {
     let mut parameters: Vec<Value> = Vec::new();
     for name in route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
-        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": path_schema(name) }));
+        let schema = match name {
+            "version" => json!({ "type": "integer", "minimum": 1 }),
+            "action" => json!({ "type": "string", "enum": route.actions }),
+            _ => json!({ "type": "string", "minLength": 1 }),
+        };
+        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
-    parameters.extend(query(route));
+    parameters.extend(route.parameters.map(|make| query(make(generator).as_value())).unwrap_or_default());
     for name in route.headers {
         parameters.push(json!({ "name": name, "in": "header", "schema": { "type": "string" } }));
     }
-    let name: String =
-        route.path.split('/').filter(|part| !part.starts_with('{')).collect::<Vec<_>>().join("_");
-    let one = if route.path.ends_with('}') { "_one" } else { "" };
     let mut value = json!({
-        "operationId": format!("{}{name}{one}", route.verb.0).replace('.', "_"),
+        "operationId": route.operation,
         "summary": route.summary,
         "parameters": parameters,
         "responses": responses(route),
     });
-    if let Some(body) = &route.body {
-        let content = json!({ "application/json": { "schema": body } });
+    if let Some(body) = route.body {
+        let content = json!({ "application/json": { "schema": body(generator) } });
         value["requestBody"] = json!({ "content": content });
     }
     value
 }
 
-fn path_schema(name: &str) -> Value {
-    match name {
-        "version" => json!({ "type": "integer", "minimum": 1 }),
-        _ => json!({ "type": "string", "minLength": 1 }),
-    }
-}
-
 /// Returns the query parameters: the fields of the type that they are parsed into.
-fn query(route: &RouteDoc) -> Vec<Value> {
-    let Some(schema) = route.parameters.as_ref().map(|schema| schema.as_value()) else { return Vec::new() };
+fn query(schema: &Value) -> Vec<Value> {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let fields = schema["properties"].as_object().into_iter().flatten();
@@ -152,16 +179,21 @@ fn query(route: &RouteDoc) -> Vec<Value> {
 fn responses(route: &RouteDoc) -> Value {
     let json_of = |shape: &str| json!({ "schema": { "$ref": format!("#/components/schemas/{shape}") } });
     let (status, content) = match route.answer {
-        Answer::Json(shape) => ("200", json!({ "application/json": json_of(shape) })),
+        Answer::Json(shape) | Answer::JsonOrNothing(shape) => {
+            ("200", json!({ "application/json": json_of(shape) }))
+        }
         Answer::Made(shape) => ("201", json!({ "application/json": json_of(shape) })),
         Answer::Events(shape) => (
             "200",
             json!({
-                "text/event-stream": { "schema": { "type": "string" } },
                 "application/json": json_of(shape),
+                "text/event-stream": { "schema": { "type": "string" } },
             }),
         ),
-        Answer::Text => ("200", json!({ "*/*": { "schema": { "type": "string" } } })),
+        Answer::Text(kinds) => {
+            let text = |kind: &&str| ((*kind).to_owned(), json!({ "schema": { "type": "string" } }));
+            ("200", Value::Object(kinds.iter().map(text).collect()))
+        }
     };
     let mut value = json!({
         status: { "description": route.summary, "content": content },
@@ -170,98 +202,11 @@ fn responses(route: &RouteDoc) -> Value {
             "content": { "application/problem+json": json_of("Problem") },
         },
     });
+    if matches!(route.answer, Answer::JsonOrNothing(_)) {
+        value["204"] = json!({ "description": "Done; nothing is left to describe" });
+    }
     if route.headers.contains(&"If-None-Match") {
         value["304"] = json!({ "description": "Not modified" });
     }
     value
-}
-
-/// An object with these fields; later versions may add others.
-fn object(required: &[&str], fields: Value) -> Value {
-    json!({ "type": "object", "required": required, "properties": fields })
-}
-
-/// A list under a name. `next` is the cursor of the next page; `warnings` name files of the store that are damaged.
-fn list(name: &str, of: &Value) -> Value {
-    let fields = json!({
-        name: { "type": "array", "items": of },
-        "total": { "type": "integer" },
-        "next": { "type": ["string", "null"] },
-        "warnings": { "type": "array", "items": { "type": "string" } },
-    });
-    object(&[name], fields)
-}
-
-fn shapes() -> Value {
-    let (text, number, any) = (json!({ "type": "string" }), json!({ "type": "integer" }), json!({}));
-    let version = json!({ "version": number });
-    let head = json!({ "$ref": "#/components/schemas/Head" });
-    let head_fields = json!({
-        "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
-        "queue": text, "counts": { "$ref": "#/components/schemas/Counts" }, "asking": number, "goals": number, "atomic": number,
-        "document": { "type": "boolean" },
-        "state": object(&["name", "label", "detail", "needs_you"], json!({
-            "name": text, "label": text, "detail": text, "needs_you": { "type": "boolean" } })),
-    });
-    let me = json!({
-        "actor": text, "role": text, "version": text, "store": text, "worker": { "type": "boolean" },
-        "workspace": text, "untrusted": { "type": ["string", "null"] },
-    });
-    json!({
-        "Any": any,
-        "Problem": object(&["type", "title", "status", "code", "detail"], json!({
-            "type": text, "title": text, "status": number, "code": text, "detail": text, "hint": text,
-            "facts": { "type": "object" },
-            "problems": { "type": "array", "items": object(&["message"], json!({
-                "task": text, "message": text, "hint": text })) },
-            "conflict": object(&["known", "current"], json!({
-                "known": number, "current": number, "differences": { "type": "array" },
-                "differences_total": number, "writers": { "type": "array" } })),
-        })),
-        "Me": object(&["actor", "role", "version", "store", "worker", "workspace"], me),
-        "Head": object(&["id", "version", "title", "phase"], head_fields),
-        "Counts": object(&["total", "ready", "blocked", "queued", "running", "done", "failed", "skipped", "cancelled"], json!({
-            "total": number, "ready": number, "blocked": number, "reported": number, "asking": number, "held": number,
-            "queued": number, "running": number, "done": number, "failed": number, "skipped": number,
-            "cancelled": number })),
-        "PlanPage": list("plans", &head),
-        "Plan": { "allOf": [head, object(&["approval", "questions", "running", "failed"], json!({}))] },
-        "Written": object(&["id", "version"], json!({
-            "id": text, "version": number, "changed": { "type": "boolean" },
-            "warnings": { "type": "array", "items": text },
-            "notes": { "type": "array", "items": text }, "added": { "type": "array", "items": text },
-            "changes": { "type": "object" }, "again": { "type": "array", "items": text },
-            "approval_voided": { "type": "boolean" }, "awaits_approval": { "type": "boolean" } })),
-        "Validity": object(&["ok", "problems"], json!({ "ok": { "type": "boolean" }, "problems": { "type": "array" } })),
-        "Approval": object(&["required", "standing", "problems"], json!({
-            "standing": text,
-            "start_refusals": { "type": "array", "items": object(&["worker", "reason", "message"], json!({
-                "worker": text, "reason": text, "message": text, "hint": text })) } })),
-        "Preview": object(&["plan", "version", "digest", "total", "definitions", "groups"], json!({
-            "version": number, "digest": text, "groups": { "type": "array" } })),
-        "Graph": object(&["version", "count", "ids", "standing", "from", "to"], version.clone()),
-        "Timeline": object(&["version", "rows"], version),
-        "History": object(&["versions"], json!({ "versions": { "type": "array" } })),
-        "Differences": object(&["differences", "differences_total"], json!({
-            "differences_total": number, "restore": { "type": "object" } })),
-        "Taken": object(&["task"], json!({
-            "plan": text, "version": number, "task": { "type": ["object", "null"] }, "lease_seconds": number,
-            "reasons": { "type": "array", "items": text } })),
-        "TaskPage": list("tasks", &object(&["id", "description", "standing"], json!({
-            "id": text, "standing": text, "waits_for": { "type": "array", "items": text } }))),
-        "Task": object(&["id", "standing", "attempts", "why"], json!({ "id": text, "standing": text })),
-        "EventPage": object(&["events", "cursor", "more"], json!({ "events": { "type": "array" }, "cursor": text })),
-        "Workers": list("workers", &object(&["name", "state", "running"], json!({ "name": text }))),
-        "Agents": list("agents", &object(&["name", "plans", "running"], json!({ "name": text }))),
-        "Inbox": object(&["items", "total", "totals", "plans_total", "running", "running_total", "more"], json!({
-            "items": { "type": "array", "items": object(&["kind", "plan", "plan_title", "version", "text"], json!({
-                "kind": text, "plan": text, "plan_title": text, "version": number, "text": text, "error": text,
-                "tasks": { "type": "array", "items": text }, "tasks_total": number, "holds_up": number,
-                "choices": { "type": "array", "items": text } })) },
-            "total": number, "totals": { "type": "object" }, "plans_total": number,
-            "running": { "type": "array" }, "running_total": number,
-            "more": { "type": "boolean" } })),
-        "Queues": list("queues", &object(&["name", "concurrency"], json!({ "name": text, "concurrency": number }))),
-        "Executors": list("executors", &object(&["name", "kind"], json!({ "name": text, "kind": text }))),
-    })
 }

@@ -15,6 +15,7 @@ use waypost_service::{
 use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
+use super::approval_state::ApprovalFacts;
 use super::extract::{
     Body, IfMatch, Parameters, PlanPath, Write, Writer, is_unchanged, nullable, page_size, parameter,
 };
@@ -90,9 +91,11 @@ pub(crate) fn list(api: &Api, Parameters(listing): Parameters<PlanQuery>) -> Rep
     if needs_you {
         return needing_you(api, query);
     }
-    let page = api.plans().heads(&query)?;
+    let mut page = api.plans().heads(&query)?;
+    let plans = api.service.summaries_with_status(&page.items)?;
+    page.items.clear();
     let mut value = page.to_json("plans");
-    value["plans"] = json!(api.service.summaries_with_status(&page.items)?);
+    value["plans"] = Value::Array(plans);
     Ok(Versioned::of(value))
 }
 
@@ -221,22 +224,22 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
     let statuses = api.service.plan_statuses()?;
-    let (value, version, may_change, warnings) = api.service.view(&id, |plan, warnings| {
+    let (mut value, facts, may_change, warnings) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
         let status = statuses.of_plan(plan);
         let waits_for_worker = matches!(status.sign, StatusSign::Idle | StatusSign::Reported);
         let mut value = whole(plan);
         value.insert("state".to_owned(), json!(status));
         let may_change = has_progress || waits_for_worker || !warnings.is_empty();
-        (value, plan.version(), may_change, warnings.to_vec())
+        (value, ApprovalFacts::of(plan), may_change, warnings.to_vec())
     })?;
+    let version = facts.version();
     // Progress, workers and damage change without creating a version.
     if !may_change && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
     }
-    let mut value = value;
-    let approval = api.approvals.describe(api.plans(), &id)?;
+    let approval = api.approvals.describe(api.plans(), &id, facts)?;
     value.insert("approval".to_owned(), approval);
     Ok(Versioned::at(Value::Object(value), version).warned(&warnings).into_response())
 }

@@ -14,7 +14,7 @@ use waypost_text::{escape_json, sanitize};
 
 use crate::load_limits::Overload;
 
-/// Seconds after which a caller may retry when the server is busy.
+/// Seconds after which a caller may retry when the server is busy, or answers enough of its requests already.
 const RETRY_SECONDS: &str = "2";
 
 /// The media type of a problem document.
@@ -352,7 +352,7 @@ impl IntoResponse for Problem {
         let body = escape_json(&body.to_string()).into_owned();
         let mut response = (self.status, Body::from(body)).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
         }
         response

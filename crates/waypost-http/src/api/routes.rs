@@ -14,7 +14,8 @@ use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, docu
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking, run_large};
 use super::{
-    actions, approval, edits, events, graph, history, inbox, log, me, next, plans, tasks, validate, workers,
+    actions, approval, edits, events, graph, history, inbox, layout, log, me, next, plans, search, tasks,
+    validate, workers,
 };
 
 use crate::load_limits::RequestPermit;
@@ -85,58 +86,105 @@ fn all() -> Routes {
 }
 
 /// Documents a write to a plan, which `If-Match` guards.
-fn write(verb: Verb, path: &'static str, summary: &'static str) -> RouteDoc {
-    RouteDoc::new(verb, path, summary, Answer::Json("Written")).headers(&["If-Match"])
+fn write(verb: Verb, path: &'static str, operation: &'static str, summary: &'static str) -> RouteDoc {
+    RouteDoc::new(verb, path, operation, summary, Answer::Json("Written")).headers(&["If-Match"])
 }
 
 fn of_server(routes: Routes) -> Routes {
-    let events = RouteDoc::new(GET, "/events", "Stream or list events", Answer::Events("EventPage"));
-    let validate = RouteDoc::new(POST, "/validate", "Validate a plan", Answer::Json("Validity"));
-    let claim = RouteDoc::new(POST, "/next", "Claim the next ready task", Answer::Json("Taken"));
+    let events =
+        RouteDoc::new(GET, "/events", "list_events", "Stream or list events", Answer::Events("EventPage"));
+    let validate =
+        RouteDoc::new(POST, "/validate", "validate_plan", "Validate a plan", Answer::Json("Validity"));
+    let claim = RouteDoc::new(
+        POST,
+        "/next",
+        "claim_next_task",
+        "Claim the next ready task",
+        Answer::Json("ClaimedTask"),
+    );
+    let document = get("/openapi.json", "get_document", "Get this document", "Any");
+    let ready = get("/next", "list_ready_tasks", "List ready tasks", "TaskPage");
+    let inbox = get("/inbox", "get_inbox", "List everything that waits for a person", "Inbox");
+    let search = get("/search", "search_tasks", "Search the tasks of all plans", "FoundTasks");
+    let workers = get("/workers", "list_workers", "List workers and what they run", "WorkerPage");
+    let agents = get("/agents", "list_agents", "List agents and what they work on", "AgentPage");
+    let queues = get("/queues", "list_queues", "List configured queues", "QueuePage");
+    let executors = get("/executors", "list_executors", "List configured executors", "ExecutorPage");
     routes
-        .add(get("/openapi.json", "Get this document", "Any"), served)
-        .add(get("/me", "Get the caller and the server", "Me"), me::me)
-        .blocking(get("/next", "List ready tasks", "TaskPage").query::<next::OfferQuery>(), next::list)
+        .add(document, served)
+        .add(get("/me", "get_me", "Get the caller and the server", "Me"), me::me)
+        .blocking(ready.query::<next::OfferQuery>(), next::list)
         .blocking(claim.body::<next::ClaimBody>(), next::take)
-        .blocking(get("/inbox", "List everything that waits for a person", "Inbox"), inbox::inbox)
-        .blocking(get("/workers", "List workers and what they run", "Workers"), workers::workers)
-        .blocking(get("/agents", "List agents and what they work on", "Agents"), workers::agents)
-        .blocking(get("/queues", "List configured queues", "Queues"), workers::queues)
-        .blocking(get("/executors", "List configured executors", "Executors"), workers::executors)
-        .blocking(validate.body::<validate::Text>(), validate::validate)
+        .blocking(inbox, inbox::inbox)
+        .blocking(search.query::<search::SearchQuery>(), search::search)
+        .blocking(workers, workers::workers)
+        .blocking(agents, workers::agents)
+        .blocking(queues, workers::queues)
+        .blocking(executors, workers::executors)
+        .blocking(validate.body::<validate::PlanText>(), validate::validate)
         .add(events.query::<events::EventQuery>().headers(&["Last-Event-ID"]), events::events)
 }
 
 fn of_plans(routes: Routes) -> Routes {
-    let create = RouteDoc::new(POST, "/plans", "Create a plan", Answer::Made("Written"));
-    let plan = get("/plans/{plan}", "Get a plan without its tasks", "Plan");
-    let revise = write(PATCH, "/plans/{plan}", "Revise title, goal, status, owner, queue, body or budget");
-    let delete = write(DELETE, "/plans/{plan}", "Archive a plan, or purge it (people only)");
-    let content = write(PUT, "/plans/{plan}/content", "Update a plan from a text");
-    let edits = write(POST, "/plans/{plan}/edits", "Edit a plan: all operations in one version");
-    let restore = write(POST, "/plans/{plan}/restore", "Restore an earlier version");
-    let action = write(POST, "/plans/{plan}/actions/{action}", "Approve, start, pause and so on");
-    let approval = get("/plans/{plan}/approval", "Get what an approval would cover", "Approval");
-    let preview = get("/plans/{plan}/preview", "Get everything that machines would run", "Preview");
-    let graph = get("/plans/{plan}/graph", "Get the task graph with its layout", "Graph");
-    let timeline = get("/plans/{plan}/timeline", "List the attempts of each task", "Timeline");
-    let history = get("/plans/{plan}/history", "List versions", "History");
-    let version = get("/plans/{plan}/versions/{version}", "Get an earlier version", "Any");
-    let diff = get("/plans/{plan}/diff", "Compare two versions", "Differences");
-    let export = RouteDoc::new(GET, "/plans/{plan}/export", "Export a plan in any format", Answer::Text);
+    let create = RouteDoc::new(POST, "/plans", "create_plan", "Create a plan", Answer::Made("Written"));
+    let list = get("/plans", "list_plans", "List plans", "PlanPage");
+    let plan = get("/plans/{plan}", "get_plan", "Get a plan without its tasks", "Plan");
+    let revise = write(
+        PATCH,
+        "/plans/{plan}",
+        "revise_plan",
+        "Revise title, goal, status, owner, queue, body or budget",
+    );
+    let delete = RouteDoc::new(
+        DELETE,
+        "/plans/{plan}",
+        "delete_plan",
+        "Archive a plan, or purge it (people only)",
+        Answer::JsonOrNothing("Written"),
+    );
+    let content = write(PUT, "/plans/{plan}/content", "update_plan", "Update a plan from a text");
+    let edits = write(POST, "/plans/{plan}/edits", "edit_plan", "Edit a plan: all operations in one version");
+    let restore = write(POST, "/plans/{plan}/restore", "restore_plan", "Restore an earlier version");
+    let action =
+        write(POST, "/plans/{plan}/actions/{action}", "act_on_plan", "Approve, start, pause and so on");
+    let approval =
+        get("/plans/{plan}/approval", "get_approval", "Get what an approval would cover", "Approval");
+    let preview =
+        get("/plans/{plan}/preview", "get_preview", "Get everything that machines would run", "Preview");
+    let graph =
+        get("/plans/{plan}/graph", "get_graph", "Get the tasks and their dependencies, in columns", "Graph");
+    let layout = get(
+        "/plans/{plan}/layout",
+        "get_layout",
+        "Get the boxes and edges of a picture of the plan",
+        "Layout",
+    );
+    let timeline =
+        get("/plans/{plan}/timeline", "get_timeline", "List the attempts of each task", "Timeline");
+    let history = get("/plans/{plan}/history", "list_versions", "List versions", "History");
+    let version = get("/plans/{plan}/versions/{version}", "get_version", "Get an earlier version", "Any");
+    let diff = get("/plans/{plan}/diff", "compare_versions", "Compare two versions", "Comparison");
+    let export = RouteDoc::new(
+        GET,
+        "/plans/{plan}/export",
+        "export_plan",
+        "Export a plan in any format",
+        Answer::Text(&history::MEDIA_TYPES),
+    );
     routes
-        .blocking(get("/plans", "List plans", "PlanPage").query::<plans::PlanQuery>(), plans::list)
+        .blocking(list.query::<plans::PlanQuery>(), plans::list)
         .blocking(create.headers(&["Idempotency-Key"]).body::<plans::CreateBody>(), plans::create)
         .blocking(plan.headers(&["If-None-Match"]), plans::get)
         .blocking(revise.body::<plans::PlanPatch>(), plans::revise)
-        .blocking(delete.query::<plans::DeleteQuery>(), plans::delete)
-        .blocking(content.body::<edits::Content>(), edits::replace)
+        .blocking(delete.headers(&["If-Match"]).query::<plans::DeleteQuery>(), plans::delete)
+        .blocking(content.body::<edits::PlanContent>(), edits::replace)
         .blocking(edits.body::<edits::Edits>(), edits::edit)
         .blocking(restore.body::<edits::RestoreBody>(), edits::restore)
-        .blocking(action.body::<actions::ActionBody>(), actions::on_plan)
+        .blocking(action.actions(&actions::PLAN_ACTIONS).body::<actions::ActionBody>(), actions::on_plan)
         .blocking(approval, approval::approval)
         .blocking(preview.query::<approval::PreviewQuery>(), approval::preview)
-        .blocking(graph.query::<graph::GraphQuery>(), graph::graph)
+        .blocking(graph, graph::graph)
+        .blocking(layout.query::<layout::LayoutQuery>(), layout::layout)
         .blocking(timeline.query::<history::PageQuery>(), history::timeline)
         .blocking(history.query::<history::HistoryQuery>(), history::history)
         .blocking(version, history::version)
@@ -145,15 +193,26 @@ fn of_plans(routes: Routes) -> Routes {
 }
 
 fn of_tasks(routes: Routes) -> Routes {
-    let log = RouteDoc::new(GET, "/plans/{plan}/tasks/{task}/log", "Get the log of an attempt", Answer::Text);
+    let log = RouteDoc::new(
+        GET,
+        "/plans/{plan}/tasks/{task}/log",
+        "get_log",
+        "Get the log of an attempt",
+        Answer::Text(&["text/plain", "text/event-stream"]),
+    );
+    let list = get("/plans/{plan}/tasks", "list_tasks", "List tasks", "TaskPage");
+    let commits = get(
+        "/plans/{plan}/tasks/{task}/commits",
+        "list_commits",
+        "List the commits that name a task in their Waypost-Task trailer",
+        "TaskCommits",
+    );
     let path = "/plans/{plan}/tasks/{task}/actions/{action}";
-    let action = write(POST, path, "Claim, finish, answer and so on");
+    let action = write(POST, path, "act_on_task", "Claim, finish, answer and so on");
     routes
-        .blocking(
-            get("/plans/{plan}/tasks", "List tasks", "TaskPage").query::<tasks::TaskQuery>(),
-            tasks::list,
-        )
-        .blocking(get("/plans/{plan}/tasks/{task}", "Get a task", "Task"), tasks::get)
+        .blocking(list.query::<tasks::TaskQuery>(), tasks::list)
+        .blocking(get("/plans/{plan}/tasks/{task}", "get_task", "Get a task", "Task"), tasks::get)
+        .blocking(commits, tasks::commits)
         .add(log.query::<log::LogQuery>().headers(&["Last-Event-ID"]), log::log)
-        .blocking(action.body::<actions::ActionBody>(), actions::on_task)
+        .blocking(action.actions(&actions::TASK_ACTIONS).body::<actions::ActionBody>(), actions::on_task)
 }

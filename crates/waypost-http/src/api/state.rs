@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use axum::http::StatusCode;
 use tokio::sync::{oneshot, watch};
-use waypost_service::Service;
+use waypost_service::{Repository, Service};
 use waypost_store::PlanStore;
 
 use super::approval_state::ApprovalStates;
@@ -27,6 +27,8 @@ pub struct Api {
     pub(super) runs: Arc<AtomicBool>,
     pub(super) events: EventBroadcast,
     pub(super) approvals: ApprovalStates,
+    /// The repository around the workspace. One request at a time searches it.
+    pub(super) repository: Option<Mutex<Repository>>,
     /// The thread for large plans, once there is one.
     large: Mutex<Option<mpsc::Sender<LargeWork>>>,
     /// How often all streams were ended.
@@ -44,9 +46,15 @@ impl Api {
             runs: Arc::default(),
             events,
             approvals: ApprovalStates::default(),
+            repository: None,
             large: Mutex::default(),
             ends: watch::Sender::default(),
         }
+    }
+
+    /// Serves the commits of tasks, too.
+    pub fn with_repository(self, repository: Option<Repository>) -> Self {
+        Self { repository: repository.map(Mutex::new), ..self }
     }
 
     /// Returns the flag that the embedded worker sets while it runs plans.

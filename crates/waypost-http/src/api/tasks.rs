@@ -1,17 +1,22 @@
 //! The tasks of a plan: in pages, or one in full.
 
+use std::sync::TryLockError;
+
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, Plan, PlanId, Refusal, Task, TaskId};
-use waypost_service::{ServiceError, is_for_people, question_digest, task_row, whole_task, why};
+use waypost_service::{
+    CommitsOfTask, ServiceError, is_for_people, question_digest, task_commits, task_row, whole_task, why,
+};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
 use super::attempts;
 use super::extract::{Parameters, PlanPath, TaskPath, page_size};
-use super::plans::unknown_word;
 use super::response::{Problem, Reply, Versioned};
+use super::search;
 use super::state::Api;
 
 /// Tasks on a page: default and maximum.
@@ -31,6 +36,9 @@ pub(crate) struct TaskQuery {
     standing: Option<String>,
     text: Option<String>,
     parent: Option<String>,
+    /// Only tasks with labels, an assignee or comments.
+    #[serde(default)]
+    annotated: bool,
 }
 
 /// Returns the first line of a description, truncated.
@@ -52,10 +60,7 @@ pub(crate) fn list(
 
 impl TaskQuery {
     fn standings(&self) -> Result<Vec<EffectiveStatus>, Problem> {
-        let words = self.standing.iter().flat_map(|words| words.split(',')).filter(|word| !word.is_empty());
-        let unknown =
-            |word| unknown_word("standing", word, EffectiveStatus::ALL.map(EffectiveStatus::as_str));
-        words.map(|word| word.parse().map_err(|_| unknown(word))).collect()
+        search::statuses(self.standing.as_deref().unwrap_or_default())
     }
 }
 
@@ -74,6 +79,7 @@ fn page(
                 .parent
                 .as_ref()
                 .is_none_or(|parent| task.spec.parent.as_ref().is_some_and(|own| own.as_str() == parent))
+            && (!listing.annotated || is_annotated(task))
             && (wanted.is_empty()
                 || task.spec.id.as_str().to_lowercase().contains(&wanted)
                 || task.spec.description.to_lowercase().contains(&wanted))
@@ -105,6 +111,11 @@ fn page(
     Ok(json!({ "version": plan.version(), "tasks": rows, "total": total, "next": next.filter(|_| more) }))
 }
 
+fn is_annotated(task: &Task) -> bool {
+    let state = &task.state;
+    !state.labels().is_empty() || state.assignee().is_some() || !state.comments().is_empty()
+}
+
 pub(super) fn row(plan: &Plan, task: &Task) -> Value {
     let mut fields = task_row(plan, task, label(task, LABEL_COLUMNS_MAX));
     if task.spec.priority != 0 {
@@ -133,6 +144,28 @@ pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
     value["attempts"] = json!(attempts_of(api, &id, &task)?);
     value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
     Ok(Versioned::at(value, version).warned(&warnings))
+}
+
+/// `GET /plans/{plan}/tasks/{task}/commits`: the commits that name the task, the latest first.
+pub(crate) fn commits(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
+    let created = api.service.view(&id, |plan, _| match plan.task(task.as_str()) {
+        Some(_) => Ok(plan.state().created_at),
+        None => Err(plan.no_such_task(task.as_str())),
+    })?;
+    let created = created.map_err(|refusal: Refusal| ServiceError::from(refusal))?;
+    let Some(repository) = &api.repository else {
+        return Ok(Versioned::of(json!(CommitsOfTask::default())));
+    };
+    let repository = match repository.try_lock() {
+        Ok(repository) => repository,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        // A search takes up to three seconds; more at once would only slow each other down.
+        Err(TryLockError::WouldBlock) => {
+            let busy = "the repository is being searched for another request";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, busy, "retry"));
+        }
+    };
+    Ok(Versioned::of(json!(task_commits(&repository, &id, &task, created))))
 }
 
 /// Returns the attempts of a task, each with whether its log exists.

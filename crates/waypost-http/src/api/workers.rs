@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use waypost_config::{Executor, Worker};
 use waypost_core::{ActorKind, Phase};
 use waypost_service::{work_of, worker_state};
@@ -100,7 +100,7 @@ pub(crate) fn queues(api: &Api, (): ()) -> Reply {
     Ok(Versioned::of(json!({ "queues": queues })))
 }
 
-/// `GET /executors`: names and kinds only, without secrets.
+/// `GET /executors`: names and kinds, without secrets, and what inputs the shapes take.
 pub(crate) fn executors(api: &Api, (): ()) -> Reply {
     let config = api.service.config()?;
     let executors: Vec<Value> = config
@@ -109,7 +109,16 @@ pub(crate) fn executors(api: &Api, (): ()) -> Reply {
         .map(|(name, executor)| json!({ "name": name, "kind": kind(executor) }))
         .collect();
     let (shapes, checks): (Vec<_>, Vec<_>) = (config.shapes.keys().collect(), config.checks.keys().collect());
-    Ok(Versioned::of(json!({ "executors": executors, "shapes": shapes, "checks": checks })))
+    let schemas: Map<String, Value> = config
+        .shapes
+        .iter()
+        .map(|(name, shape)| {
+            (name.clone(), json!({ "description": shape.description, "input_schema": shape.schema() }))
+        })
+        .collect();
+    let found =
+        json!({ "executors": executors, "shapes": shapes, "checks": checks, "shape_schemas": schemas });
+    Ok(Versioned::of(found))
 }
 
 fn kind(executor: &Executor) -> &'static str {

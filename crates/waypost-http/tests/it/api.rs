@@ -236,6 +236,59 @@ fn plans_are_listed_on_pages_and_those_that_wait_for_a_person_come_first() {
 }
 
 #[test]
+fn comments_labels_and_assignees_are_written_found_and_listed() {
+    let desk = Desk::new();
+    desk.plan("release", &["build", "deploy"]);
+    let edit = |token: &str, operations: Value| {
+        desk.by(token, "POST", "/plans/release/edits", &[], &json!({ "operations": operations }))
+    };
+    let both = json!([
+        { "op": "comment", "task": "deploy", "text": "mind the mirror" },
+        { "op": "label", "task": "deploy", "labels": ["risky", "frontend", "risky"] },
+        { "op": "assign", "task": "deploy", "assignee": "person:ada" },
+    ]);
+    assert_eq!(edit(&desk.agent, both).ok()["version"], json!(2), "one version for all of them");
+    let state = desk.get("/plans/release/tasks/deploy").ok()["state"].take();
+    assert_eq!(state["comments"][0]["by"], json!("agent:planner"));
+    assert_eq!(state["comments"][0]["text"], json!("mind the mirror"));
+    assert_eq!((&state["labels"], &state["assignee"]), (&json!(["frontend", "risky"]), &json!("person:ada")));
+    let page = desk.get("/plans/release/tasks?annotated=true").ok();
+    assert_eq!(page["total"], json!(1));
+    let row = &page["tasks"][0];
+    assert_eq!(
+        (&row["id"], &row["comments"], &row["assignee"]),
+        (&json!("deploy"), &json!(1), &json!("person:ada"))
+    );
+    let found = desk.get("/search?text=deploy&label=risky&assignee=person:ada&standing=blocked").ok();
+    assert_eq!((&found["total"], &found["more"]), (&json!(1), &json!(false)), "{found}");
+    assert_eq!(found["tasks"][0]["plan"], json!("release"));
+    assert_eq!(desk.get("/search?text=deploy&label=safe").ok()["total"], json!(0));
+    assert_eq!(desk.by(&desk.reader, "GET", "/search?text=build", &[], &Value::Null).ok()["total"], json!(1));
+    desk.get("/search?standing=lovely").problem(400);
+    desk.get("/search?limit=0").problem(400);
+    desk.get("/search?limit=201").problem(400);
+    edit(&desk.person, json!([{ "op": "comment", "task": "deploy", "text": " " }])).problem(422);
+    edit(&desk.person, json!([{ "op": "comment", "task": "none", "text": "x" }])).problem(404);
+    let worker = edit(&desk.worker, json!([{ "op": "comment", "task": "deploy", "text": "x" }]));
+    assert_eq!(worker.problem(403)["code"], json!("not_for_workers"));
+    edit(&desk.reader, json!([{ "op": "comment", "task": "deploy", "text": "x" }])).problem(403);
+}
+
+#[test]
+fn a_text_that_is_validated_is_shown_as_it_is_understood() {
+    let desk = Desk::new();
+    let text = "# Release\n\n- [ ] a: First\n- [ ] b: Second  (after: a)\n";
+    let found = desk.post("/validate", &json!({ "text": text })).ok();
+    assert_eq!((&found["title"], &found["total"]), (&json!("Release"), &json!(2)));
+    assert_eq!(
+        found["tasks"][1],
+        json!({
+            "id": "b", "description": "Second", "depends_on": ["a"], "parent": null, "executor": null,
+        })
+    );
+}
+
+#[test]
 fn a_key_sent_twice_makes_one_plan() {
     let desk = Desk::new();
     let body = json!({ "plan": { "format": "waypost/1", "title": "Once", "tasks": [{ "id": "a" }] } });

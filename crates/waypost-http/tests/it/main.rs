@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod api;
+mod document;
 mod door;
+mod layout;
 mod listeners;
 mod logs;
 mod metrics;

@@ -218,6 +218,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         Event::TaskFailed { again_at: Some(_), .. }
         | Event::PlanRevised { .. }
         | Event::PlanRestored { .. }
+        | Event::PlanMerged { .. }
         | Event::TaskRevised { .. }
         | Event::TasksRemoved { .. }
         | Event::TaskMoved { .. }
@@ -248,7 +249,10 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::OutputReceived { .. }
         | Event::OutputWithdrawn { .. }
         | Event::TaskHeld { .. }
-        | Event::TaskUnheld { .. } => Vec::new(),
+        | Event::TaskUnheld { .. }
+        | Event::TaskCommented { .. }
+        | Event::TaskLabeled { .. }
+        | Event::TaskAssigned { .. } => Vec::new(),
     }
 }
 

@@ -28,6 +28,9 @@ enum Op {
     Status,
     Hold,
     Unhold,
+    Comment,
+    Label,
+    Assign,
     Plan,
 }
 
@@ -56,6 +59,9 @@ impl Op {
             Self::Status => [&["task"][..], &STATUS].concat(),
             Self::Hold => vec!["task", "reason"],
             Self::Unhold => vec!["task"],
+            Self::Comment => vec!["task", "text"],
+            Self::Label => vec!["task", "labels"],
+            Self::Assign => vec!["task", "assignee"],
             Self::Plan => PLAN.to_vec(),
         }
     }
@@ -194,6 +200,18 @@ impl Edit {
                 self.ops.push(EditOp::HoldTask { task: task(&arguments, "task")?, reason });
             }
             Op::Unhold => self.ops.push(EditOp::UnholdTask { task: task(&arguments, "task")? }),
+            Op::Comment => {
+                let text = arguments.needed("text")?.to_owned();
+                self.ops.push(EditOp::CommentTask { task: task(&arguments, "task")?, text });
+            }
+            Op::Label => {
+                let labels = arguments.texts("labels")?;
+                self.ops.push(EditOp::LabelTask { task: task(&arguments, "task")?, labels });
+            }
+            Op::Assign => {
+                let assignee = arguments.text("assignee")?.unwrap_or_default().to_owned();
+                self.ops.push(EditOp::AssignTask { task: task(&arguments, "task")?, assignee });
+            }
             Op::Plan => self.ops.extend(of_plan(&arguments)?),
         }
         Ok(())

@@ -29,6 +29,10 @@ const RESULT_BYTES_MAX: usize = 1_000;
 const EARLIER_BYTES_MAX: usize = 1_000;
 /// Maximum number of people's answers in the reply to a claim; the latest are returned.
 const ANSWERS_MAX: usize = 5;
+/// Maximum number of comments in the reply to a claim; the latest are returned.
+const COMMENTS_MAX: usize = 5;
+/// Maximum bytes of a comment in the reply to a claim.
+const COMMENT_BYTES_MAX: usize = 600;
 /// Maximum bytes of a reason why nothing can be claimed.
 const REASON_BYTES: usize = 160;
 
@@ -187,6 +191,7 @@ fn taken(call: &Call, plan: &Plan, id: &TaskId, before: Option<&TaskState>) -> R
     if spec.check.is_some() {
         answer.add("check", true, "\na check decides whether it is done");
     }
+    add_annotations(state, &mut answer);
     add_answers(state, &mut answer);
     if let Some(before) = before {
         add_earlier_attempt(before, &mut answer);
@@ -221,6 +226,32 @@ fn add_answers(state: &TaskState, answer: &mut Answer) {
         told.push(json!({ "question": question, "answer": said, "by": answered.by }));
     }
     answer.add("answers", told, &text);
+}
+
+/// Adds the labels, the assignee and the latest comments. Anybody with the tools can comment, so each text is quoted behind
+/// its author.
+fn add_annotations(state: &TaskState, answer: &mut Answer) {
+    if !state.labels().is_empty() {
+        let labels = reply_text::cut(&state.labels().join(", "), REASON_BYTES);
+        answer.add("labels", &labels, &format!("\nlabels: {}", quote(&labels)));
+    }
+    if let Some(assignee) = state.assignee() {
+        let assignee = reply_text::cut(assignee, REASON_BYTES);
+        answer.add("assignee", &assignee, &format!("\nassigned to {}", quote(&assignee)));
+    }
+    let comments = state.comments();
+    let earlier = comments.len().saturating_sub(COMMENTS_MAX);
+    let (mut told, mut text) = (Vec::new(), String::new());
+    for comment in &comments[earlier..] {
+        let said = reply_text::cut_text(&comment.text, COMMENT_BYTES_MAX);
+        text.push_str(&format!("\ncomment by {}: {}", comment.by, quote(&said)));
+        told.push(json!({ "by": comment.by, "at": comment.at, "text": said }));
+    }
+    if !told.is_empty() {
+        let more =
+            if earlier > 0 { format!("\n{earlier} earlier comments: plan_get task") } else { String::new() };
+        answer.add("comments", told, &format!("{text}{more}"));
+    }
 }
 
 /// Adds the outputs of the task's dependencies as far as there is room, and how to get the rest.

@@ -56,7 +56,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
             }
             Submitted { plan, made: false }
         }
-        None => call.service().submit(&call.caller, draft).map_err(not_entered)?,
+        None => call.service().submit(&call.caller, &draft).map_err(not_entered)?,
     };
     if let Some(executor) = executor {
         let assigned = call.service().assign(&call.caller, &entered.plan, executor);

@@ -226,7 +226,7 @@ impl PlanningRequest {
     /// A fingerprint of the goal and the model.
     pub fn fingerprint(&self) -> String {
         let said = serde_json::to_string(&(&self.want, &self.model)).unwrap_or_default();
-        digest(&SHA256, said.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        waypost_text::hex(digest(&SHA256, said.as_bytes()).as_ref())
     }
 }
 

@@ -56,6 +56,9 @@ impl Runner {
                 match self.scheduler.plan(id).map(Plan::version) {
                     Some(known) if known >= *version => {}
                     Some(_) => self.catch_up(id)?,
+                    // A search finds it by its summary if it is more urgent than a followed plan. Otherwise each worker
+                    // would load every plan that any other writes.
+                    None if self.is_full() => self.look_for_more(),
                     None => self.consider(id).or_else(of_the_store)?,
                 }
             }
@@ -105,9 +108,7 @@ impl Runner {
         }
         if self.is_full() {
             let place = self.place_for(urgency);
-            if let Some(offers) = &mut self.offers {
-                offers.more = true;
-            }
+            self.look_for_more();
             match place {
                 Some(Place::Of(less_urgent)) => self.scheduler.let_go(&less_urgent),
                 Some(Place::Another) => {}
@@ -117,6 +118,13 @@ impl Runner {
         let plan = self.plans.with_plan(id, Plan::clone)?;
         self.handle(Input::Adopted(Box::new(plan)));
         Ok(())
+    }
+
+    /// Records that there may be plans worth following.
+    fn look_for_more(&mut self) {
+        if let Some(offers) = &mut self.offers {
+            offers.more = true;
+        }
     }
 
     fn is_full(&self) -> bool {

@@ -259,6 +259,7 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
             Event::PlanCreated { .. }
             | Event::PlanRevised { .. }
             | Event::PlanRestored { .. }
+            | Event::PlanMerged { .. }
             | Event::TasksAdded { .. }
             | Event::TaskRevised { .. }
             | Event::TasksRemoved { .. }
@@ -283,7 +284,10 @@ fn decisions_and_notices(plan: &Plan, events: &[Event], touched: &IndexDelta) ->
             | Event::GateRecorded { .. }
             | Event::OutputWithdrawn { .. }
             | Event::TaskHeld { .. }
-            | Event::TaskUnheld { .. } => {}
+            | Event::TaskUnheld { .. }
+            | Event::TaskCommented { .. }
+            | Event::TaskLabeled { .. }
+            | Event::TaskAssigned { .. } => {}
         }
     }
     for task in &touched.finished {

@@ -163,10 +163,8 @@ fn agents_in_worktrees_do_not_touch_each_others_files() {
         );
         assert_eq!(git(&place, &["show", &format!("{branch}:text")]), task);
         let log = git(&place, &["log", "-1", "--format=%an <%ae>|%s|%b", given["commit"].as_str().unwrap()]);
-        assert_eq!(
-            log,
-            format!("Bot <bot@example.org>|{task}: do {task}|Waypost-Attempt: {}/{task}/1", plan.id())
-        );
+        let trailers = format!("Waypost-Task: {0}/{task}\nWaypost-Attempt: {0}/{task}/1", plan.id());
+        assert_eq!(log, format!("Bot <bot@example.org>|{task}: do {task}|{trailers}"));
     }
     assert_eq!(fs::read_to_string(place.root.join("work/text")).unwrap(), "first\n");
     assert_eq!(git(&place, &["worktree", "list"]).lines().count(), 1, "the folders are gone");

@@ -39,7 +39,7 @@ fn an_agent_owns_the_plan_that_it_makes_unless_the_draft_names_an_owner() {
     {
         let created = service.create(&by, draft(named), CreateOptions::default()).unwrap().plan;
         let submitted = RunnableDraft::new(&config, draft(named), None).unwrap();
-        let submitted = service.submit(&by, submitted).unwrap().plan;
+        let submitted = service.submit(&by, &submitted).unwrap().plan;
         for plan in [created, submitted] {
             let found = service.read(&plan, |plan| plan.spec().owner.clone()).unwrap();
             assert_eq!(found, owner, "{by:?} {named:?}");

@@ -8,6 +8,7 @@
 //! leases.json           when the leases of running tasks expire
 //! subscriptions.json    who receives which events, and how far each has read
 //! workers.json          who runs plans of the folder, and the last heartbeat of each
+//! shared.json           what is known of plans that are shared with other clones
 //! damaged/              copies of damaged files, made before they were repaired
 //! edited/ID@N.json      manual edits of plans/ID.json that version N replaced
 //! .relay-NAME           locked by the process that sends a reporter its events
@@ -23,12 +24,15 @@
 //! the better choice.
 
 mod check;
+mod conflict_markers;
 mod fs;
 mod history_file;
 mod journal;
 mod layout;
+mod merge_sides;
 mod plan_cache;
 mod pruned;
+mod renumber;
 mod repair;
 mod small_files;
 mod snapshot;
@@ -52,7 +56,7 @@ use small_files::LeaseEnds;
 use transaction::{Access, Session};
 
 /// Files that version control should ignore: they belong to one machine and one moment.
-const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
+const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\nshared.json\n.relay-*\n";
 
 /// A store in a folder of JSON files, shared by the processes of one machine.
 pub struct FileStore {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
@@ -30,7 +31,8 @@ use crate::log::subscription::Subscription;
 use crate::named_lock::{self, NamedLock};
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
-    Query, StoreState, SubscriptionFilter, Totals, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Totals, VersionRecord, Wait,
+    WorkerFilter, WrittenSince,
 };
 use crate::store::{
     Append, Appended, Look, Maintenance, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE, Store,
@@ -128,8 +130,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) fn in_memory() -> Result<Connection> {
     let mut connection = Connection::open_in_memory()?;
     schema::bring_up_to_date(&mut connection, "memory:")?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    keep_statements(&connection)?;
     Ok(connection)
+}
+
+/// Keeps prepared statements for the next time. Without the stability guarantee, SQLite looks at the values of parameters
+/// when it plans a statement, and plans it again each time they change.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -291,7 +300,7 @@ impl SqliteStore {
         connection
             .execute_batch(&format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = 1073741824;"))
             .map_err(named)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+        keep_statements(&connection).map_err(named)?;
         Ok(connection)
     }
 }
@@ -728,6 +737,26 @@ impl Read for Rows<'_> {
         rows::query(self.connection, sql, params, |row| rows::attempt_log(row, plan))
     }
 
+    fn shared(
+        &mut self,
+        scope: SharedScope<'_>,
+        keys: SharedKeys<'_>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>> {
+        let (sql, key) = match keys {
+            SharedKeys::After(key) => {
+                ("SELECT key, value FROM shared WHERE scope = ?1 AND key > ?2 ORDER BY key LIMIT ?3", key)
+            }
+            SharedKeys::Only(key) => {
+                ("SELECT key, value FROM shared WHERE scope = ?1 AND key = ?2 LIMIT ?3", key)
+            }
+        };
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        rows::query(self.connection, sql, params![scope.name(), key, limit], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+    }
+
     fn store_state(&mut self) -> Result<StoreState> {
         let sql = "SELECT id, (SELECT coalesce(max(sequence), 0) FROM log) FROM store";
         let found = rows::query(self.connection, sql, [], |row| Ok((row.get(0)?, rows::number(row, 1)?)))?;
@@ -823,6 +852,14 @@ impl Transaction for Rows<'_> {
                 let params = params![name, worker.until.as_micros(), rows::json(worker)?];
                 rows::execute(self.connection, sql, params)
             }
+            Record::Shared(scope, key, None) => {
+                let sql = "DELETE FROM shared WHERE scope = ?1 AND key = ?2";
+                rows::execute(self.connection, sql, params![scope.name(), key])
+            }
+            Record::Shared(scope, key, Some(value)) => {
+                let sql = "INSERT OR REPLACE INTO shared (scope, key, value) VALUES (?1, ?2, ?3)";
+                rows::execute(self.connection, sql, params![scope.name(), key, value])
+            }
             Record::AttemptLog(log) => {
                 let Some(key) = self.key(&log.plan)? else { return Ok(()) };
                 let sql = "INSERT OR REPLACE INTO attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)
@@ -858,6 +895,9 @@ impl Rewrite for Rows<'_> {
         self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
         self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
         self.connection.execute("DELETE FROM pruned WHERE plan = ?1", [key])?;
+        for scope in [SharedScope::Records(plan), SharedScope::Unpublished(plan)] {
+            self.connection.execute("DELETE FROM shared WHERE scope = ?1", [scope.name()])?;
+        }
         // The rows of the log stay, empty: their sequence numbers are never reused, and readers of the log see no gap.
         let sql = "UPDATE log SET events = '[]', command = 'purged', hash = NULL, chained_from = NULL WHERE plan = ?1";
         self.connection.execute(sql, [key])?;

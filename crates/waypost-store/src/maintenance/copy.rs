@@ -15,8 +15,8 @@ use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
 use crate::plans::cache::load;
 use crate::rows::{
-    ArchiveFilter, IndexRows, Lease, LeaseFilter, LogFilter, PlanState, PlanSummary, Pruned, Query, Sort,
-    SubscriptionFilter, VersionRecord,
+    ArchiveFilter, IndexRows, Lease, LeaseFilter, LogFilter, PlanState, PlanSummary, Pruned, Query,
+    SharedKeys, SharedScope, Sort, SubscriptionFilter, VersionRecord,
 };
 use crate::store::{Pruning, Read, Record, Store, Transaction};
 
@@ -30,6 +30,8 @@ const VERSIONS_READ_MAX: usize = 1_000;
 const PLANS_READ_MAX: usize = 500;
 /// Maximum number of attempt logs that are read at a time.
 const LOGS_READ_MAX: usize = 50;
+/// Maximum number of records of a shared plan that are read at a time.
+const SHARED_READ_MAX: usize = 100;
 /// Maximum number of subscriptions that can be copied.
 pub const SUBSCRIPTIONS_COPIED_MAX: usize = 100_000;
 /// Bytes of versions after which a copied plan gets a snapshot.
@@ -285,6 +287,8 @@ impl Copying<'_> {
                     let bytes = plan.snapshot();
                     transaction.put_snapshot(id, plan.version(), &bytes)?;
                 }
+                shared_rows(read, transaction, SharedScope::Records(id))?;
+                shared_rows(read, transaction, SharedScope::Unpublished(id))?;
                 attempt_logs(read, transaction, id)
             })
         })?;
@@ -439,9 +443,29 @@ impl Copying<'_> {
                 let copied = Subscription { cursor, ..subscription.clone() };
                 transaction.put(Record::Subscription(&copied.id, Some(&copied)))?;
             }
+            self.from.read(&mut |read| {
+                shared_rows(read, transaction, SharedScope::Plans)?;
+                shared_rows(read, transaction, SharedScope::Withheld)
+            })?;
             transaction.put(Record::Subscription(MARK, None))
         })?;
         Ok(all.len())
+    }
+}
+
+/// Copies a group of rows about shared plans. What is known of the clone is not copied: the target draws a tag of its
+/// own.
+fn shared_rows(read: &mut dyn Read, transaction: &mut dyn Transaction, scope: SharedScope<'_>) -> Result<()> {
+    let mut after = String::new();
+    loop {
+        let rows = read.shared(scope, SharedKeys::After(&after), SHARED_READ_MAX)?;
+        for (key, value) in &rows {
+            transaction.put(Record::Shared(scope, key, Some(value)))?;
+        }
+        match rows.into_iter().last() {
+            Some((key, _)) => after = key,
+            None => return Ok(()),
+        }
     }
 }
 

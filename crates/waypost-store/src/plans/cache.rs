@@ -11,6 +11,8 @@ use crate::store::Read;
 
 /// Maximum number of plans that a process caches.
 pub(super) const PLANS_CACHED_MAX: usize = 64;
+/// Maximum number of tasks of all cached plans; the plan that was used last is cached at any size.
+const TASKS_CACHED_MAX: usize = 250_000;
 /// Maximum number of versions that one read returns.
 pub(super) const VERSIONS_READ_MAX: usize = 1_000;
 
@@ -80,6 +82,17 @@ impl Cache {
             if let Some(oldest) = oldest {
                 self.plans.remove(&oldest);
             }
+        }
+    }
+
+    /// Removes the plans that were not used for longest while all have too many tasks. Not inside a transaction, which may
+    /// still need them.
+    pub(super) fn make_room(&mut self) {
+        let mut tasks: usize = self.plans.values().map(|cached| cached.plan.len()).sum();
+        while self.plans.len() > 1 && tasks > TASKS_CACHED_MAX {
+            let oldest = self.plans.iter().min_by_key(|(_, cached)| cached.used).map(|(id, _)| id.clone());
+            let Some(removed) = oldest.and_then(|oldest| self.plans.remove(&oldest)) else { return };
+            tasks -= removed.plan.len();
         }
     }
 }
@@ -186,4 +199,36 @@ fn replay_each(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_core::{Draft, Task, TaskSpec};
+
+    use super::*;
+
+    #[test]
+    fn cached_plans_have_room_for_so_many_tasks() {
+        let mut cache = Cache::default();
+        let plan = |name: &str, tasks: usize| {
+            let mut draft = Draft::new(name);
+            draft.tasks = (0..tasks)
+                .map(|number| Task::new(TaskSpec::new(TaskId::new(format!("t{number}")).unwrap(), "")))
+                .collect();
+            Plan::from_trusted_draft(PlanId::new(name).unwrap(), draft)
+        };
+        for (name, tasks) in [("a", TASKS_CACHED_MAX / 2), ("b", TASKS_CACHED_MAX / 2)] {
+            cache.put(plan(name, tasks), 0);
+        }
+        cache.make_room();
+        assert_eq!(cache.plans.len(), 2, "at the bound");
+        cache.put(plan("c", 1), 0);
+        cache.make_room();
+        let mut left: Vec<&str> = cache.plans.keys().map(PlanId::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["b", "c"], "one past it");
+        cache.put(plan("d", TASKS_CACHED_MAX + 1), 0);
+        cache.make_room();
+        assert_eq!(cache.plans.len(), 1, "the last one is kept at any size");
+    }
 }

@@ -13,6 +13,7 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> ReadHints {
         match job {
             Job::Create(None, _, _) => {}
             Job::Create(Some(plan), _, _) | Job::Purge(plan, _) => add(&mut expected, cache, plan),
+            Job::Shared(write) => add(&mut expected, cache, &write.plan),
             Job::Write(write) => {
                 let Write { request, slots, .. } = &**write;
                 add(&mut expected, cache, &request.plan);

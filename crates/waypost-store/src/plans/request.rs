@@ -6,7 +6,7 @@ use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal};
 
 use crate::cross_plan::target_status::TargetStatus;
 use crate::error::StoreError;
-use crate::rows::Wait;
+use crate::rows::{SharedScope, Wait};
 use crate::store::Read;
 use crate::workers::Slots;
 
@@ -158,6 +158,60 @@ pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync
 /// They become part of the same version. Like [`BuildCommands`] it may be called again, and may abandon the write.
 pub type AppendCommands = Arc<dyn Fn(&Plan, &mut dyn Read) -> Option<Vec<Command>> + Send + Sync>;
 
+/// A write of what plans share with other clones: commands for a plan, and the rows that go with the version they make,
+/// all or none.
+#[derive(Clone)]
+pub struct SharedWrite {
+    /// The id of the plan.
+    pub plan: PlanId,
+    /// The actor that makes the request.
+    pub by: Actor,
+    /// The version that the caller has read; `None` for a plan that the first command creates.
+    pub known_version: Option<u64>,
+    /// The commands; none to store only rows.
+    pub commands: Vec<Command>,
+    /// Makes the rows from the version of the plan after the commands. It may be called again.
+    pub rows: MakeRows,
+}
+
+/// Makes rows about shared plans from the version of a plan.
+pub type MakeRows = Arc<dyn Fn(u64) -> Vec<SharedRow> + Send + Sync>;
+
+/// A row about shared plans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedRow {
+    /// Its group.
+    pub group: SharedGroup,
+    /// Its key.
+    pub key: String,
+    /// Its value; `None` removes it.
+    pub value: Option<String>,
+}
+
+/// The group of a row of one plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedGroup {
+    /// [`SharedScope::Plans`].
+    Plans,
+    /// [`SharedScope::Records`] of the plan.
+    Records,
+    /// [`SharedScope::Unpublished`] of the plan.
+    Unpublished,
+    /// [`SharedScope::Withheld`].
+    Withheld,
+}
+
+impl SharedGroup {
+    pub(crate) fn of(self, plan: &PlanId) -> SharedScope<'_> {
+        match self {
+            Self::Plans => SharedScope::Plans,
+            Self::Records => SharedScope::Records(plan),
+            Self::Unpublished => SharedScope::Unpublished(plan),
+            Self::Withheld => SharedScope::Withheld,
+        }
+    }
+}
+
 /// What happens to a write when some of its commands are refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRefusal {
@@ -184,6 +238,7 @@ pub(super) enum Job {
     Create(Option<PlanId>, Actor, Command),
     Write(Box<Write>),
     Purge(PlanId, Actor),
+    Shared(Box<SharedWrite>),
 }
 
 /// The result of a write, or the reason why nothing was written.

@@ -9,13 +9,15 @@ use waypost_core::{
 
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::recent_versions::keep;
-use super::request::{BatchError, Committed, Conflict, Done, OnRefusal, Write, WriteError};
+use super::request::{
+    BatchError, Committed, Conflict, Done, OnRefusal, SharedRow, SharedWrite, Write, WriteError, WriteRequest,
+};
 use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
 use crate::error::{Result, StoreError};
 use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanState, PlanSummary, VersionRecord};
-use crate::store::{Append, Appended, Transaction};
+use crate::store::{Append, Appended, Record, Transaction};
 
 /// Bytes of versions after which even a small plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
@@ -153,6 +155,36 @@ pub(crate) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, write:
     let entry = || VersionRecord { sequence, plan, version, at, actor, command, events: all };
     keep(&mut cached.kept, entry);
     Ok(Committed { rejected, unresolved, ..committed })
+}
+
+/// Writes commands and the rows that go with their version. Fails before anything is written if the plan is not at the
+/// version that the caller has read.
+pub(super) fn write_shared(transaction: &mut dyn Transaction, cache: &mut Cache, job: &SharedWrite) -> Done {
+    let SharedWrite { plan, by, known_version, commands, rows } = job;
+    let done = match (known_version, commands.first()) {
+        (Some(_), _) => {
+            let request = WriteRequest {
+                plan: plan.clone(),
+                by: by.clone(),
+                commands: commands.clone(),
+                known_version: *known_version,
+                lease_seconds: None,
+            };
+            let write =
+                Write { request, slots: None, build: None, append: None, on_refusal: OnRefusal::Fail };
+            self::write(transaction, cache, &write)?
+        }
+        (None, Some(command)) => create(transaction, cache, Some(plan), by, command)?,
+        (None, None) if transaction.plan_state(plan)? == PlanState::Unused => {
+            Committed::unchanged(plan.clone(), 0)
+        }
+        (None, None) => return Err(WriteError::IdUsed(plan.clone()).into()),
+    };
+    for SharedRow { group, key, value } in rows(done.version) {
+        let record = Record::Shared(group.of(plan), &key, value.as_deref());
+        transaction.put(record).map_err(BatchError::OfTheStore)?;
+    }
+    Ok(done)
 }
 
 /// Checks that the locks of started tasks are free. Locks are global, so no single plan can decide about them.

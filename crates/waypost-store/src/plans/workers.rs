@@ -35,6 +35,15 @@ impl PlanStore {
 
     /// Calls `look` with the current state of a plan and the latest progress of its tasks.
     pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
+        // Only tasks in progress have any.
+        let mut look = Some(look);
+        let is_idle = |plan: &Plan| plan.counts().in_progress() == 0;
+        let seen = self.with_plan(id, |plan| look.take_if(|_| is_idle(plan)).map(|look| look(plan)))?;
+        let look = match (seen, look) {
+            (Some(seen), _) => return Ok(seen),
+            (None, Some(look)) => look,
+            (None, None) => return Err(WriteError::NotFound(id.to_string())),
+        };
         let progress = match self.progress(id) {
             // Progress is kept beside the plan, and damage to it does not hide the plan.
             Err(StoreError::Corrupt { .. }) => PlanProgress::default(),

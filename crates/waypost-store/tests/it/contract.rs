@@ -8,6 +8,7 @@ mod keeping;
 mod lists;
 mod log;
 mod names;
+mod sharing;
 mod subscribers;
 mod tables;
 mod together;
@@ -61,6 +62,8 @@ promises! {
         chain::a_copy_keeps_the_hashes_of_random_histories
         chain::a_purged_plan_leaves_no_hash
         chain::a_store_has_an_id_of_its_own_that_stays
+        sharing::rows_about_shared_plans_are_stored_by_group_and_read_page_by_page
+        sharing::a_purged_plan_leaves_no_records
         names::an_id_is_never_used_twice_not_even_after_a_purge
         names::a_plan_gets_a_fresh_id_when_none_is_asked_for
         names::an_unambiguous_beginning_names_a_plan

@@ -9,6 +9,7 @@ mod damaged_rows;
 mod faults;
 mod interrupted_commits;
 mod kit;
+mod merged_files;
 mod place;
 mod postgres;
 mod processes;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
     Append, Appended, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look,
-    Maintenance, Page, PlanState, PlanSummary, Pruned, Pruning, Query, Read, Record, Rewrite, SharingScope,
-    Store, StoreError, StoreState, StoredVersion, Subscription, SubscriptionFilter, Totals, Transaction,
-    VersionRecord, Wait, Work, Worker, WorkerFilter, WrittenSince,
+    Maintenance, Page, PlanState, PlanSummary, Pruned, Pruning, Query, Read, Record, Rewrite, SharedKeys,
+    SharedScope, SharingScope, Store, StoreError, StoreState, StoredVersion, Subscription,
+    SubscriptionFilter, Totals, Transaction, VersionRecord, Wait, Work, Worker, WorkerFilter, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -186,6 +186,14 @@ impl Read for Within<'_> {
         limit: usize,
     ) -> Result<Vec<AttemptLog>, StoreError> {
         self.inner.attempt_logs(plan, after, limit)
+    }
+    fn shared(
+        &mut self,
+        scope: SharedScope<'_>,
+        keys: SharedKeys<'_>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        self.inner.shared(scope, keys, limit)
     }
     fn now(&mut self) -> Timestamp {
         match &self.around.clock {

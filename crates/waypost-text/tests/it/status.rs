@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use waypost_text::{StatusSign, is_unsafe_char, typescript, width};
+use waypost_text::{PlanGroup, StatusSign, is_unsafe_char, typescript, width};
 
 #[test]
 fn every_status_has_its_own_sign_word_and_name() {
@@ -34,4 +34,14 @@ fn the_dashboard_has_the_same_table() {
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(found, typescript(), "`cargo xtask generate` writes {} anew", path.display());
+}
+
+#[test]
+fn every_sign_belongs_to_exactly_one_group_of_a_list_of_plans() {
+    for sign in StatusSign::ALL {
+        let groups = PlanGroup::ALL.iter().filter(|group| group.signs().contains(sign));
+        assert_eq!(groups.count(), 1, "{sign:?}");
+    }
+    assert!(StatusSign::Failed.plan_group() < StatusSign::Running.plan_group());
+    assert!(StatusSign::Approval.plan_group() < StatusSign::Asking.plan_group());
 }

@@ -26,8 +26,12 @@ pub fn render(app: &App, frame: &mut Frame<'_>) {
         Some(Screen::Editor(editor)) => editor.draw(context, frame, parts),
         Some(Screen::Run(run)) => run.draw(context, frame, parts),
         Some(Screen::History(history)) => history.draw(context, frame, parts),
+        Some(Screen::Text(text)) => text.draw(context, frame, parts),
         Some(Screen::Help(help)) => help.draw(context, frame, parts),
         None => {}
+    }
+    if let Some(palette) = &app.palette {
+        palette.draw(app.settings.theme, frame, size);
     }
     if let Some(dialog) = &app.dialog {
         draw_dialog(dialog, app.settings.theme, frame, size);

@@ -15,7 +15,9 @@ impl App {
         let others = self.screens.iter().enumerate().filter(|(at, _)| *at != besides);
         let edits = others.filter_map(|(_, screen)| match screen {
             Screen::Editor(editor) => Some((editor.plan().clone(), editor.unsaved())),
-            Screen::PlanList(_) | Screen::Run(_) | Screen::History(_) | Screen::Help(_) => None,
+            Screen::PlanList(_) | Screen::Run(_) | Screen::History(_) | Screen::Text(_) | Screen::Help(_) => {
+                None
+            }
         });
         edits.filter(|(_, count)| *count > 0).collect()
     }
@@ -24,7 +26,9 @@ impl App {
     pub fn unsaved_texts(&self) -> Vec<(PlanKey, String)> {
         let texts = self.screens.iter().filter_map(|screen| match screen {
             Screen::Editor(editor) => Some((editor.plan().clone(), editor.unsaved_text()?)),
-            Screen::PlanList(_) | Screen::Run(_) | Screen::History(_) | Screen::Help(_) => None,
+            Screen::PlanList(_) | Screen::Run(_) | Screen::History(_) | Screen::Text(_) | Screen::Help(_) => {
+                None
+            }
         });
         texts.collect()
     }

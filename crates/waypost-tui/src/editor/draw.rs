@@ -11,7 +11,7 @@ use super::{Editor, draw_overlays};
 use crate::edit_buffer::{EditBuffer, Row, dependency_names};
 use crate::frame::{Parts, draw_input, footer, framed, heading, put};
 use crate::graph::GraphCanvas;
-use crate::keys::Action;
+use crate::keys::{Action, Place};
 use crate::note::ErrorMessage;
 use crate::screen::DrawContext;
 use crate::text;
@@ -21,21 +21,24 @@ use crate::theme::{Theme, phase_word, sign};
 const INDENT_MAX: usize = 16;
 
 impl Editor {
-    pub(crate) const KEYS: [Action; 15] = [
+    pub(crate) const KEYS: [Action; 18] = [
         Action::Edit,
         Action::Save,
         Action::Execute,
         Action::New,
         Action::Delete,
-        Action::Skip,
+        Action::Set,
+        Action::Palette,
         Action::Undo,
         Action::Dependencies,
-        Action::MoveUp,
-        Action::MoveDown,
+        Action::Skip,
+        Action::Zoom,
+        Action::Approve,
         Action::External,
         Action::Graph,
         Action::Watch,
         Action::History,
+        Action::ViewText,
         Action::Back,
     ];
 
@@ -44,13 +47,11 @@ impl Editor {
         let Some(buffer) = &self.buffer else {
             heading(theme, frame, parts.heading, self.plan.id.as_str(), &[]);
             let said = self.error.as_ref().map_or_else(|| "loading …".to_owned(), ErrorMessage::line);
-            put(
-                frame.buffer_mut(),
-                (2, parts.body.y + 1),
-                parts.body.width.saturating_sub(2),
-                &said,
-                theme.text(),
-            );
+            let columns = parts.body.width.saturating_sub(3);
+            let lines = text::wrap(&said, usize::from(columns), usize::from(parts.body.height));
+            for (row, line) in (parts.body.y + 1..parts.body.bottom()).zip(lines) {
+                put(frame.buffer_mut(), (2, row), columns, &line, theme.text());
+            }
             footer(context, frame, parts.footer, &[Action::Back]);
             return;
         };
@@ -58,6 +59,10 @@ impl Editor {
         let title = [&spec.title, &spec.goal].into_iter().find(|text| !text.trim().is_empty());
         let title = title.map_or_else(|| self.plan.id.to_string(), String::clone);
         heading(theme, frame, parts.heading, &title, &self.facts(context, buffer));
+        if let Some(zoom) = &self.zoom {
+            zoom.draw(theme, frame, parts.body);
+            return footer(context, frame, parts.footer, &[Action::Zoom, Action::Edit, Action::Back]);
+        }
         let areas = areas(parts.body, self.graph);
         self.draw_list(buffer, theme, frame, areas.list);
         if let Some(details) = areas.details {
@@ -92,9 +97,9 @@ impl Editor {
             put(frame.buffer_mut(), (area.x, area.y), area.width, " find: ", theme.accent());
             // A note is shown next to the typed text, not instead of it.
             let (hint, style) = match context.note {
-                _ if self.not_found => ("no task matches   Esc close", theme.warning()),
+                _ if self.not_found => ("no task matches   Esc clear", theme.warning()),
                 Some(note) => (note.text.as_str(), theme.warning()),
-                None => ("Enter next   Esc close", theme.quiet()),
+                None => ("↓ next   Enter keep   Esc clear", theme.quiet()),
             };
             let hint = text::truncate(hint, usize::from(area.width / 2));
             let columns = text::width(&hint) as u16;
@@ -154,7 +159,7 @@ impl Editor {
         let title = format!("Tasks {position}/{} · {done} of {all} done", self.visible.len());
         let within = framed(theme, frame, area, &title, active);
         if self.visible.is_empty() {
-            let said = "no tasks yet: n adds one, e opens the plan in $EDITOR";
+            let said = "no tasks yet: N adds one, E opens the plan in $EDITOR";
             put(
                 frame.buffer_mut(),
                 (within.x + 1, within.y),
@@ -266,7 +271,9 @@ impl Editor {
             }
         }
         if !hidden.is_empty() {
-            let more = format!(" {} more: {} ", text::ELLIPSIS, hidden.join(", "));
+            let key = context.settings.keys.hint(Place::Editor, Action::Zoom).map(|(key, _)| key);
+            let key = key.unwrap_or_default();
+            let more = format!(" {} more: {} ({key} shows all) ", text::ELLIPSIS, hidden.join(", "));
             let columns = area.width.saturating_sub(4);
             let more = text::truncate(&more, usize::from(columns));
             put(frame.buffer_mut(), (area.x + 2, within.bottom()), columns, &more, theme.warning());
@@ -307,7 +314,7 @@ fn row_sign(row: &Row, theme: Theme) -> (&'static str, Style) {
 const NAMES_MAX: usize = 12;
 
 /// The details of a task, problems first.
-fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'static str, String, Style)> {
+pub(super) fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'static str, String, Style)> {
     let row = &buffer.rows()[at];
     let (spec, state) = (row.spec(), &row.task.state);
     let mut lines: Vec<(&'static str, String, Style)> = Vec::new();

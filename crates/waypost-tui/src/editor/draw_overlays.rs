@@ -25,11 +25,12 @@ fn over(columns: u16, wanted: u16) -> u16 {
 /// The frame of the form, and the area of each field.
 fn form_layout(area: Rect) -> (Rect, Vec<(Field, Rect)>) {
     let width = over(area.width, 100);
-    // Single-row fields, border and help take seven rows, and two stay free; the rest is for the two texts.
-    let room = area.height.saturating_sub(9).max(2);
+    // Single-row fields, border and help take ten rows, and two stay free where there is room; the rest is for the two texts.
+    let taken = if area.height > 14 { 12 } else { 10 };
+    let room = area.height.saturating_sub(taken).max(2);
     let description = (room / 2).clamp(1, 4);
     let notes = (room - description.min(room)).clamp(1, 6);
-    let height = (description + notes + 4 + 3).min(area.height);
+    let height = (description + notes + 7 + 3).min(area.height);
     let frame =
         Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height);
     let x = frame.x + 2 + LABEL_COLUMNS;
@@ -40,7 +41,13 @@ fn form_layout(area: Rect) -> (Rect, Vec<(Field, Rect)>) {
         let rows = match field {
             Field::Description => description,
             Field::Notes => notes,
-            Field::Complexity | Field::DependsOn | Field::Tools | Field::Skip => 1,
+            Field::Complexity
+            | Field::Priority
+            | Field::Executor
+            | Field::Parent
+            | Field::DependsOn
+            | Field::Tools
+            | Field::Skip => 1,
         };
         fields.push((field, Rect::new(x, y, columns, rows).intersection(area)));
         y += rows;
@@ -96,6 +103,19 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
             let word = form.complexity.map_or("not set", waypost_core::Complexity::as_str);
             let shown = if focused { format!("◂ {word} ▸") } else { word.to_owned() };
             put(frame.buffer_mut(), at, place.width, &shown, theme.text());
+        }
+        Field::Priority => {
+            let shown =
+                if focused { format!("◂ {} ▸", form.priority) } else { form.priority.to_string() };
+            put(frame.buffer_mut(), at, place.width, &shown, theme.text());
+        }
+        Field::Executor => {
+            let shown = form.executor.as_deref().unwrap_or("none: an agent or a person does it");
+            put(frame.buffer_mut(), at, place.width, &text::truncate(shown, columns), theme.text());
+        }
+        Field::Parent => {
+            let shown = form.parent.as_ref().map_or("nothing", waypost_core::TaskId::as_str);
+            put(frame.buffer_mut(), at, place.width, &text::truncate(shown, columns), theme.text());
         }
         Field::DependsOn => {
             let names: Vec<String> = form.depends_on.iter().map(ToString::to_string).collect();

@@ -1,7 +1,7 @@
 //! The form of one task. Changes nothing until it is accepted.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
+use waypost_core::{Complexity, Dependency, Json, TaskId, TaskSpec, Work};
 
 use crate::keys::{Action, Keys, Place};
 use crate::text_input::TextInput;
@@ -12,20 +12,35 @@ pub(crate) enum Field {
     Description,
     Notes,
     Complexity,
+    Priority,
+    Executor,
+    Parent,
     DependsOn,
     Tools,
     Skip,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Description, Self::Notes, Self::Complexity, Self::DependsOn, Self::Tools, Self::Skip];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Description,
+        Self::Notes,
+        Self::Complexity,
+        Self::Priority,
+        Self::Executor,
+        Self::Parent,
+        Self::DependsOn,
+        Self::Tools,
+        Self::Skip,
+    ];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Description => "Description",
             Self::Notes => "Notes",
             Self::Complexity => "Complexity",
+            Self::Priority => "Priority",
+            Self::Executor => "Executor",
+            Self::Parent => "Part of",
             Self::DependsOn => "Depends on",
             Self::Tools => "Tools",
             Self::Skip => "Skip",
@@ -36,7 +51,10 @@ impl Field {
     pub(crate) fn help(self) -> &'static str {
         match self {
             Self::Description | Self::Notes => "Alt-Enter: new line · Ctrl-E: $EDITOR",
-            Self::Complexity => "←/→: change",
+            Self::Complexity => "←/→: change · Space: choose",
+            Self::Priority => "←/→: change · Space: choose; a higher one starts first",
+            Self::Executor => "Space: choose what runs it",
+            Self::Parent => "Space: choose the task that it is part of",
             Self::DependsOn => "Space: choose tasks",
             Self::Tools => "names, separated by commas; a hint for the worker",
             Self::Skip => "Space: toggle",
@@ -60,6 +78,10 @@ pub(crate) struct Form {
     pub(crate) description: TextInput,
     pub(crate) notes: TextInput,
     pub(crate) complexity: Option<Complexity>,
+    pub(crate) priority: i32,
+    /// What runs it; `None` for an agent or a person.
+    pub(crate) executor: Option<String>,
+    pub(crate) parent: Option<TaskId>,
     pub(crate) depends_on: Vec<Dependency>,
     pub(crate) tools: TextInput,
     pub(crate) skip: bool,
@@ -71,7 +93,10 @@ pub(crate) enum Outcome {
     Open,
     Kept,
     Discarded,
+    /// Choose the dependencies.
     Choose,
+    /// Choose the value of the focused field.
+    Pick,
     External,
 }
 
@@ -83,6 +108,9 @@ impl Form {
             description: TextInput::lines(spec.description.clone()),
             notes: TextInput::lines(spec.notes.clone()),
             complexity: spec.complexity,
+            priority: spec.priority,
+            executor: spec.work.as_deref().map(|work| work.executor.clone()),
+            parent: spec.parent.clone(),
             depends_on: spec.depends_on.clone(),
             tools: TextInput::line(spec.tools.as_deref().unwrap_or_default().join(", ")),
             skip: spec.skip,
@@ -96,7 +124,12 @@ impl Form {
             Field::Description => Some(&mut self.description),
             Field::Notes => Some(&mut self.notes),
             Field::Tools => Some(&mut self.tools),
-            Field::Complexity | Field::DependsOn | Field::Skip => None,
+            Field::Complexity
+            | Field::Priority
+            | Field::Executor
+            | Field::Parent
+            | Field::DependsOn
+            | Field::Skip => None,
         }
     }
 
@@ -137,10 +170,23 @@ impl Form {
                 }
             }
             Field::Complexity => match key.code {
-                KeyCode::Right | KeyCode::Char(' ' | 'l') => self.complexity = harder(self.complexity),
+                KeyCode::Char(' ') => return Outcome::Pick,
+                KeyCode::Right | KeyCode::Char('l') => self.complexity = harder(self.complexity),
                 KeyCode::Left | KeyCode::Char('h') => {
                     self.complexity = harder(harder(harder(self.complexity)));
                 }
+                _ => {}
+            },
+            Field::Priority => match key.code {
+                KeyCode::Char(' ') => return Outcome::Pick,
+                KeyCode::Right | KeyCode::Char('l') => self.priority = self.priority.saturating_add(1),
+                KeyCode::Left | KeyCode::Char('h') => self.priority = self.priority.saturating_sub(1),
+                _ => {}
+            },
+            Field::Executor | Field::Parent => match key.code {
+                KeyCode::Char(' ') | KeyCode::Right => return Outcome::Pick,
+                KeyCode::Backspace | KeyCode::Delete if self.focus == Field::Parent => self.parent = None,
+                KeyCode::Backspace | KeyCode::Delete => self.executor = None,
                 _ => {}
             },
             Field::DependsOn => match key.code {
@@ -191,6 +237,9 @@ impl Form {
             description: self.description.text().to_owned(),
             notes: self.notes.text().to_owned(),
             complexity: self.complexity,
+            priority: self.priority,
+            work: with_executor(self.before.work.as_deref(), self.executor.as_deref()),
+            parent: self.parent.clone(),
             depends_on: self.depends_on.clone(),
             tools: tools
                 .filter(|names| !names.is_empty() || self.before.tools.as_ref().is_some_and(Vec::is_empty)),
@@ -211,4 +260,13 @@ fn harder(complexity: Option<Complexity>) -> Option<Complexity> {
         Some(Complexity::Medium) => Some(Complexity::High),
         Some(Complexity::High) => None,
     }
+}
+
+/// The work with another executor; its inputs stay.
+pub(super) fn with_executor(work: Option<&Work>, executor: Option<&str>) -> Option<Box<Work>> {
+    let executor = executor?.to_owned();
+    Some(Box::new(match work {
+        Some(work) => Work { executor, ..work.clone() },
+        None => Work { executor, inputs: Json::empty_object(), shape: None },
+    }))
 }

@@ -4,22 +4,33 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences_in_full};
-use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
+use waypost_core::{
+    Draft, EffectiveStatus, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp, differences_in_full,
+};
+use waypost_service::{Service, TaskSearch, Texts, difference_lines, is_for_people, summary, why};
 use waypost_store::{FoundLog, NoLog, find_log};
-use waypost_store::{PlanStore, ProgressFeed, Query, StoreError, VersionRecord};
+use waypost_store::{Page, PlanStore, ProgressFeed, Query, Sort, StoreError, VersionRecord};
+use waypost_text::StatusSign;
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
 use crate::history::{Compared, DIFF_LINES_MAX, HistoryReply, VERSIONS_PAGE, Version, Versions};
 use crate::messages::{Message, Reply};
 use crate::note::ErrorMessage;
-use crate::plan::{LoadedPlan, PlanKey};
+use crate::palette::{PLANS_FOUND_MAX, SearchHit, SearchRequest, TASKS_FOUND_MAX};
+use crate::plan::{ListedPlan, LoadedPlan, PlanKey};
+use crate::plan_text::PlanText;
 use crate::run_view::{LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
 use crate::text;
 
 /// Maximum number of changes read at a time.
 const NEWS_MAX: usize = 1_000;
+/// Maximum number of plans of a page that are read for their status.
+const STATUSES_READ_MAX: usize = 500;
+/// Maximum number of workers named with a plan.
+const WORKERS_NAMED_MAX: usize = 3;
+/// With fewer characters, only the tasks of one plan are searched.
+const SEARCHED_CHARACTERS_MIN: usize = 2;
 /// How long to wait for a change before reading the store's clock again.
 const QUIET_MAX: Duration = Duration::from_secs(10);
 /// How long to wait after a failed read.
@@ -85,13 +96,96 @@ impl EffectContext {
     }
 
     pub(super) fn plan_page(&self, store: usize, ticket: u64, query: &Query) {
-        let heads = self.workspace(store).and_then(|workspace| Ok(Box::new(workspace.plans().heads(query)?)));
+        let heads = self.listed(store, query).map(Box::new);
         self.reply(Reply::PlanPage { store, ticket, heads });
     }
 
+    /// A page of plans, each with its status and who works on it. What needs somebody stands first in most orders, so only the
+    /// first plans are read; of the others the summary tells.
+    fn listed(&self, store: usize, query: &Query) -> Result<Page<ListedPlan>, ErrorMessage> {
+        let service = self.workspace(store)?.service();
+        let Page { items, total, next, warnings } = service.plans().heads(query)?;
+        let statuses = service.plan_statuses()?;
+        let mut listed = Vec::with_capacity(items.len());
+        for (at, summary) in items.into_iter().enumerate() {
+            let mut status = match at < STATUSES_READ_MAX {
+                true => service.plan_status(&statuses, &summary)?,
+                false => statuses.of_summary(&summary),
+            };
+            // It may quote what a program printed.
+            status.detail = waypost_text::terminal_text(&status.detail, false);
+            let is_running = summary.counts.in_progress() > 0 && at < STATUSES_READ_MAX;
+            let workers = if is_running { workers(&service, &summary.id) } else { Vec::new() };
+            let has_text = summary.is_document() && {
+                let has_body = |plan: &Plan| !plan.spec().body.trim().is_empty();
+                service.read(&summary.id, has_body).unwrap_or_default()
+            };
+            listed.push(ListedPlan { summary, status, workers, has_text });
+        }
+        Ok(Page { items: listed, total, next, warnings })
+    }
+
+    /// Finds plans by their id or title, and tasks: those of one plan first, and those of all plans once enough is typed.
+    pub(super) fn search(&self, request: &SearchRequest) {
+        let mut hits = Vec::new();
+        if let Some(PlanKey { store, id }) = &request.plan {
+            let wanted =
+                TaskSearch { text: request.text.clone(), plan: Some(id.clone()), ..TaskSearch::default() };
+            self.find_tasks(*store, &wanted, &mut hits);
+        }
+        for store in 0..self.stores() {
+            let text = Some(request.text.clone()).filter(|text| !text.is_empty());
+            let query = Query { text, sort: Sort::Attention, limit: PLANS_FOUND_MAX, ..Query::default() };
+            let Ok(found) = self.listed(store, &query) else { continue };
+            hits.extend(found.items.into_iter().map(|ListedPlan { summary, status, .. }| SearchHit {
+                is_draft: summary.phase == Phase::Draft,
+                title: if summary.title.is_empty() { summary.id.to_string() } else { summary.title },
+                plan: PlanKey { store, id: summary.id },
+                task: None,
+                sign: status.sign,
+            }));
+        }
+        if request.text.chars().count() >= SEARCHED_CHARACTERS_MIN {
+            for store in 0..self.stores() {
+                let wanted = TaskSearch { text: request.text.clone(), ..TaskSearch::default() };
+                self.find_tasks(store, &wanted, &mut hits);
+            }
+        }
+        self.reply(Reply::Found(request.ticket, hits));
+    }
+
+    fn find_tasks(&self, store: usize, wanted: &TaskSearch, hits: &mut Vec<SearchHit>) {
+        let Ok(workspace) = self.workspace(store) else { return };
+        // A plan that cannot be read has its own message on its own screen.
+        let found = workspace.service().search_tasks(wanted, TASKS_FOUND_MAX).unwrap_or_default();
+        for task in found.tasks {
+            let hit = SearchHit {
+                plan: PlanKey { store, id: task.plan },
+                task: Some(task.task),
+                title: task.text,
+                sign: task.standing.map_or(StatusSign::Blocked, EffectiveStatus::sign),
+                is_draft: false,
+            };
+            if !hits.iter().any(|known| known.plan == hit.plan && known.task == hit.task) {
+                hits.push(hit);
+            }
+        }
+    }
+
     pub(super) fn plan(&self, plan: PlanKey) {
-        let loaded = self.with_plan(&plan, |_, known| Box::new(LoadedPlan::of(known)));
+        let loaded = self.with_plan(&plan, |workspace, known| {
+            let config = &workspace.config;
+            let mut loaded = LoadedPlan::of(known);
+            loaded.executors = config.executors.keys().cloned().collect();
+            loaded.queues = config.queues.keys().cloned().collect();
+            Box::new(loaded)
+        });
         self.reply(Reply::Plan { plan, loaded });
+    }
+
+    pub(super) fn text(&self, plan: PlanKey) {
+        let text = self.with_plan(&plan, |_, known| Box::new(PlanText::of(known)));
+        self.reply(Reply::Text(plan, text));
     }
 
     fn with_plan<R>(
@@ -135,10 +229,11 @@ impl EffectContext {
     fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
-        let state =
-            plans.view(&plan.id, |known, _| known.task(task.as_str()).map(|task| task.state.clone()))?;
-        let state = state.unwrap_or_default();
-        let mut detail = TaskDetail::default();
+        let known = plans.view(&plan.id, |known, _| {
+            known.task(task.as_str()).map(|task| (task.state.clone(), about(task)))
+        })?;
+        let (state, about) = known.unwrap_or_default();
+        let mut detail = TaskDetail { about, ..TaskDetail::default() };
         if state.status == Status::Pending {
             let why = why(&plans, &plan.id, task)?;
             detail.why = why.reasons.into_iter().map(|reason| reason.words).collect();
@@ -208,6 +303,56 @@ impl EffectContext {
         lines.truncate(DIFF_LINES_MAX);
         Ok(Compared { lines, total })
     }
+}
+
+/// Who runs tasks of a plan now.
+fn workers(service: &Service, plan: &PlanId) -> Vec<String> {
+    const SHOWN: usize = 100;
+    // The host and the process of a worker; what follows tells its runs apart.
+    let short = |worker: &str| match worker.match_indices(':').nth(1) {
+        Some((end, _)) => worker[..end].to_owned(),
+        None => worker.to_owned(),
+    };
+    let running = |plan: &Plan| {
+        let mut names: Vec<String> = plan
+            .in_progress()
+            .filter_map(|task| task.state.worker.as_deref())
+            .map(short)
+            .take(SHOWN)
+            .collect();
+        names.sort();
+        names.dedup();
+        names.truncate(WORKERS_NAMED_MAX);
+        names
+    };
+    // A plan that is gone by now has nobody.
+    service.read(plan, running).unwrap_or_default()
+}
+
+/// Everything said about a task, by name.
+fn about(task: &Task) -> Vec<(&'static str, String)> {
+    let (spec, state) = (&task.spec, &task.state);
+    let of = |text: &Option<String>| text.clone().unwrap_or_default();
+    let question = state.question().map(|question| question.text.clone()).unwrap_or_default();
+    let output = state.output.as_ref().map(|output| output.as_str().to_owned()).unwrap_or_default();
+    let comments: Vec<String> =
+        state.comments().iter().map(|comment| format!("{}: {}", comment.by, comment.text)).collect();
+    // What a program printed comes without its colours.
+    let printed = |text: &Option<String>| waypost_text::terminal_text(&of(text), false);
+    let all = [
+        ("error", printed(&state.error)),
+        ("question", question),
+        ("description", spec.description.clone()),
+        ("notes", spec.notes.clone()),
+        ("reason", of(&state.reason)),
+        ("progress", printed(&state.progress)),
+        ("result", printed(&state.result)),
+        ("output", output),
+        ("assignee", state.assignee().unwrap_or_default().to_owned()),
+        ("labels", state.labels().join(", ")),
+        ("comments", comments.join("\n")),
+    ];
+    all.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect()
 }
 
 fn version(entry: VersionRecord) -> Version {

@@ -1,7 +1,9 @@
 //! Writes for the user, each one call of the service.
 
-use waypost_core::{Draft, Phase, PlanId, PlanSpec};
-use waypost_service::{CreateOptions, EditOp, Guard, Seen, ServiceError, TaskRef, WriteReply};
+use waypost_core::{Draft, Phase, PlanId, PlanSpec, TaskId};
+use waypost_service::{
+    CreateOptions, EditOp, Guard, Seen, Service, ServiceError, StatusChange, TaskRef, WriteReply,
+};
 
 use super::context::EffectContext;
 use crate::history::HistoryReply;
@@ -66,6 +68,24 @@ impl EffectContext {
             PlanAction::HoldTask(task) => service.hold_tasks(by, id, &[task], "", Guard::NONE),
             PlanAction::UnholdTask(task) => service.unhold_tasks(by, id, &[task], Guard::NONE),
             PlanAction::CancelTask(task) => service.cancel_task(by, id, &task, "", Guard::NONE),
+            PlanAction::SkipTask(task) => {
+                self.set_status(&service, id, task, StatusChange::Skipped { reason: None })
+            }
+            PlanAction::CompleteTask(task) => {
+                let done = StatusChange::Done { result: None, output: None, sure: false };
+                self.set_status(&service, id, task, done)
+            }
+            PlanAction::FailTask(task) => {
+                let error = "marked as failed by hand".to_owned();
+                self.set_status(&service, id, task, StatusChange::Failed { error })
+            }
+            PlanAction::ReopenTask(task) => {
+                self.set_status(&service, id, task, StatusChange::Pending { reason: String::new() })
+            }
+            PlanAction::RequestApproval => service.request_approval(by, id, "", Guard::NONE),
+            PlanAction::CompletePlan => service.finish(by, id, Phase::Completed, "", Guard::NONE),
+            PlanAction::Archive => service.archive(by, id, Guard::NONE),
+            PlanAction::Unarchive => service.unarchive(by, id, Guard::NONE),
             PlanAction::CancelPlan => service.finish(by, id, Phase::Cancelled, "", Guard::NONE),
             PlanAction::RetryTask(task) => service.retry_task(by, id, &task, Guard::NONE),
             PlanAction::RetryAll => service.retry_plan(by, id, Guard::NONE),
@@ -75,6 +95,17 @@ impl EffectContext {
                 service.answer(by, task, &answer, Guard::NONE)
             }
         }?)
+    }
+
+    fn set_status(
+        &self,
+        service: &Service,
+        plan: &PlanId,
+        task: TaskId,
+        status: StatusChange,
+    ) -> Result<WriteReply, ServiceError> {
+        let set = EditOp::SetStatus { task, status, take_over: false };
+        service.edit(&self.by, plan, vec![set], Guard::NONE)
     }
 
     /// Approves what was shown, and fails if it has changed since.

@@ -15,7 +15,15 @@ use crate::text;
 use crate::theme::Theme;
 
 impl History {
-    pub(crate) const KEYS: [Action; 4] = [Action::Mark, Action::Restore, Action::Focus, Action::Back];
+    pub(crate) const KEYS: [Action; 7] = [
+        Action::Mark,
+        Action::Restore,
+        Action::Zoom,
+        Action::Focus,
+        Action::Palette,
+        Action::Watch,
+        Action::Back,
+    ];
 
     pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts_of: frame::Parts) {
         let theme = context.settings.theme;
@@ -25,8 +33,10 @@ impl History {
         };
         let facts = [Span::styled(format!("{} v{}", self.plan.id, self.versions.current), theme.quiet())];
         frame::heading(theme, frame, parts_of.heading, &title, &facts);
-        let parts = parts(parts_of.body);
-        self.draw_versions(context, frame, parts.list);
+        let parts = parts(parts_of.body, self.is_zoomed);
+        if !self.is_zoomed {
+            self.draw_versions(context, frame, parts.list);
+        }
         self.draw_differences(theme, frame, parts.diff);
         frame::footer(context, frame, parts_of.footer, &Self::KEYS);
     }
@@ -35,8 +45,11 @@ impl History {
         let theme = context.settings.theme;
         let inside = frame::framed(theme, frame, area, "Versions", self.focus == Focus::Versions);
         if let Some(error) = &self.error {
-            let words = format!("{}: {}", error.what, error.hint);
-            return put(frame.buffer_mut(), (inside.x, inside.y), inside.width, &words, theme.wrong());
+            let lines = text::wrap(&error.line(), usize::from(inside.width), usize::from(inside.height));
+            for (row, line) in (inside.y..inside.bottom()).zip(lines) {
+                put(frame.buffer_mut(), (inside.x, row), inside.width, &line, theme.wrong());
+            }
+            return;
         }
         let columns = usize::from(inside.width);
         let who_columns = (columns / 5).clamp(6, 18);
@@ -75,8 +88,8 @@ impl History {
             None if pair.is_some() => show(0, "comparing …", theme.quiet()),
             None => {}
             Some(Err(error)) => {
-                let words = format!("{} ({})", error.what, error.hint);
-                for (at, line) in text::wrap(&words, columns, 4).iter().enumerate() {
+                let most = usize::from(inside.height);
+                for (at, line) in text::wrap(&error.line(), columns, most).iter().enumerate() {
                     show(at, line, theme.warning());
                 }
             }

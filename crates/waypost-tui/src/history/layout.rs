@@ -13,7 +13,11 @@ pub(super) struct Parts {
     pub(super) diff: Rect,
 }
 
-pub(super) fn parts(area: Rect) -> Parts {
+/// The parts; if the differences have the whole screen, there is no list.
+pub(super) fn parts(area: Rect, is_zoomed: bool) -> Parts {
+    if is_zoomed {
+        return Parts { list: Rect { height: 0, ..area }, diff: area };
+    }
     if area.width >= SIDE_BY_SIDE {
         let left = area.width / 2;
         let diff = Rect { x: area.x + left, width: area.width - left, ..area };
@@ -26,5 +30,5 @@ pub(super) fn parts(area: Rect) -> Parts {
 
 /// The number of visible versions.
 pub(super) fn list_rows(area: Rect) -> usize {
-    usize::from(parts(area).list.height.saturating_sub(2))
+    usize::from(parts(area, false).list.height.saturating_sub(2))
 }

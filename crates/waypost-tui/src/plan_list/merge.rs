@@ -4,6 +4,8 @@ use std::cmp::{Ordering, Reverse};
 
 use waypost_store::{PlanSummary, Sort};
 
+use crate::plan::ListedPlan;
+
 /// The same order as in the stores.
 fn compare(a: &PlanSummary, b: &PlanSummary, sort: Sort) -> Ordering {
     let by_value = match sort {
@@ -23,17 +25,21 @@ fn compare(a: &PlanSummary, b: &PlanSummary, sort: Sort) -> Ordering {
 /// Merges the lists into one of (store, index into its list). Where a store has more plans than are loaded, the result ends
 /// after its last loaded plan, so that a later page never has to be inserted in between.
 pub(super) fn merge<'a>(
-    sides: impl Iterator<Item = (&'a [PlanSummary], bool)>,
+    sides: impl Iterator<Item = (&'a [ListedPlan], bool)>,
     sort: Sort,
 ) -> Vec<(usize, usize)> {
-    let sides: Vec<(&[PlanSummary], bool)> = sides.collect();
+    let sides: Vec<(&[ListedPlan], bool)> = sides.collect();
     let mut next = vec![0; sides.len()];
     let mut merged = Vec::new();
     loop {
-        let mut first: Option<(usize, &PlanSummary)> = None;
+        let mut first: Option<(usize, &ListedPlan)> = None;
         for (store, (heads, has_more)) in sides.iter().enumerate() {
             match heads.get(next[store]) {
-                Some(head) if first.is_none_or(|(_, other)| compare(head, other, sort) == Ordering::Less) => {
+                Some(head)
+                    if first.is_none_or(|(_, other)| {
+                        compare(&head.summary, &other.summary, sort) == Ordering::Less
+                    }) =>
+                {
                     first = Some((store, head));
                 }
                 Some(_) => {}

@@ -1,9 +1,14 @@
 //! The user's actions on a plan in the run view, and their dialogs.
 
-use waypost_core::{EffectiveStatus, Phase};
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use waypost_core::{EffectiveStatus, Phase, TaskId};
 use waypost_run::Control;
 
-use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, Preview, RunEffect, RunView};
+use super::{
+    Choosable, DRY_RUN, Group, Intent, LocalRun, OpenDialog, PlanAction, Preview, RunEffect, RunView,
+    TaskQuestion,
+};
+use crate::dialog::menu::{Menu, MenuOption};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::screen::{Context, Flow};
@@ -48,7 +53,7 @@ impl RunView {
             LocalRun::Running => Control::Drain,
             LocalRun::Stopping(_) => Control::Stop,
             LocalRun::NotRunning | LocalRun::Starting => {
-                let words = "not running in this process; p pauses the plan for all, C cancels it";
+                let words = "not running in this process; P pauses the plan for all, C cancels it";
                 context.notify(NoteKind::Warning, words);
                 return;
             }
@@ -83,6 +88,9 @@ impl RunView {
             let message = "not everything is shown here: approve in the dashboard, or with `waypost approve`";
             return context.notify(NoteKind::Warning, message);
         }
+        if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.counts.total == 0) {
+            return context.notify(NoteKind::Warning, "the plan has no tasks: there is nothing to approve");
+        }
         let seen = preview.seen();
         let mut lines = vec![preview.describe()];
         for (indent, line, _) in preview.lines() {
@@ -90,9 +98,14 @@ impl RunView {
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
-            Intent::Watch => "approve",
+            Intent::Watch | Intent::Review => "approve",
         };
-        let dialog = Dialog::offer("Approve", lines, ('a', what, Choice::Confirm)).to_be_read();
+        let buttons = vec![
+            Button::new('a', what, Choice::Confirm),
+            Button::new('R', "reject", Choice::Reject),
+            Button::close('b', "back"),
+        ];
+        let dialog = Dialog::new("Approve", lines, buttons).to_be_read();
         self.dialog(OpenDialog::Approve(seen), dialog, context);
     }
 
@@ -161,20 +174,86 @@ impl RunView {
         }
     }
 
+    /// The choice that a digit stands for, if the selected task asks a question with numbered choices.
+    pub(crate) fn choice_of(&self, key: KeyEvent) -> Option<usize> {
+        let KeyCode::Char(digit @ '1'..='9') = key.code else { return None };
+        let asked =
+            self.row()?.question.as_ref().filter(|_| self.find.is_none() && key.modifiers.is_empty())?;
+        let place = digit as usize - '1' as usize;
+        (place < asked.choices.len()).then_some(place)
+    }
+
+    /// Asks for the answer to the question of the task: one of its choices, or a text.
     pub(super) fn answer(&mut self, context: &mut Context<'_>) {
+        self.answer_at(None, context);
+    }
+
+    /// Asks for the answer, with one of the choices marked.
+    pub(super) fn answer_at(&mut self, marked: Option<usize>, context: &mut Context<'_>) {
+        if context.settings.dry_run {
+            return context.notify(NoteKind::Warning, DRY_RUN);
+        }
         let asked = self.row().and_then(|row| Some((row.id.clone(), row.question.clone()?)));
         let Some((task, asked)) = asked else {
             context.notify(NoteKind::Warning, "this task has no question");
             return;
         };
-        let mut lines = vec![asked.text];
-        let first = asked.choices.first().cloned().unwrap_or_default();
-        if !asked.choices.is_empty() {
-            lines.push(format!("Possible answers: {}", asked.choices.join(" | ")));
+        let choices = choices(&asked);
+        let lines = lines_of(&asked);
+        if choices.is_empty() {
+            let dialog = Dialog::ask(format!("Answer {task}"), lines, "", "send").to_be_read();
+            return self.dialog(OpenDialog::Answer(task, asked.digest, choices), dialog, context);
         }
-        let typed = if asked.choices.len() == 1 { first.as_str() } else { "" };
-        let dialog = Dialog::ask(format!("Answer {task}"), lines, typed, "send");
-        self.dialog(OpenDialog::Answer(task, asked.digest), dialog, context);
+        let options = choices.iter().map(|choice| match choice {
+            Choosable::Whole(answer) if asked.is_for_person => MenuOption::new(
+                if answer == "yes" { "Done" } else { "Not done: it failed" },
+                format!("answers {answer}"),
+            ),
+            Choosable::Whole(answer) => MenuOption::new(text::reveal(answer), ""),
+            Choosable::WithText("yes") => MenuOption::new("Done, with a result …", ""),
+            Choosable::WithText(_) => MenuOption::new("Not done, with a reason …", ""),
+        });
+        let title = if asked.is_for_person { format!("Your task {task}") } else { format!("Answer {task}") };
+        // Enter twice by mistake answers nothing.
+        let menu = Menu::new(options.collect());
+        let menu = marked.map_or_else(|| menu.clone().unmarked(), |choice| menu.clone().at(choice));
+        let dialog = Dialog::choose_from(title, lines, menu, "choose").to_be_read();
+        self.dialog(OpenDialog::Answer(task, asked.digest, choices), dialog, context);
+    }
+
+    /// Takes a chosen answer, or asks for the text that belongs to it.
+    fn answer_chosen(&mut self, task: TaskId, seen: String, choice: &Choosable, context: &mut Context<'_>) {
+        match choice {
+            Choosable::Whole(answer) => self.send_answer(task, answer.clone(), seen, context),
+            Choosable::WithText(word) => {
+                let label = if *word == "yes" { "The result:" } else { "The reason:" };
+                let dialog = Dialog::ask(format!("Your task {task}"), vec![label.to_owned()], "", "send");
+                self.dialog(OpenDialog::Finish(task, seen, word), dialog, context);
+            }
+        }
+    }
+
+    fn send_answer(&mut self, task: TaskId, answer: String, seen: String, context: &mut Context<'_>) {
+        // The next question or a running task is more interesting than the answered one.
+        self.chosen = None;
+        let success = format!("answered {task}");
+        self.write(PlanAction::Answer { task, answer, seen }, &success, context);
+    }
+
+    /// Lets the status of the task be chosen, of those that it can have next.
+    pub(super) fn set_status(&mut self, context: &mut Context<'_>) {
+        let Some(row) = self.row() else { return };
+        let mut lines = vec![format!("It is {}.", row.standing.as_str())];
+        let mut statuses = statuses(row.standing, &row.id);
+        if row.question.as_ref().is_some_and(|asked| asked.is_for_person) {
+            // Whoever ends it names what was read, so that belongs to its own dialog.
+            statuses.retain(|(action, _)| !ends_by_hand(action));
+            lines.push("It is a task for a person: Enter in the list ends it.".to_owned());
+        }
+        let (actions, options): (Vec<_>, Vec<_>) = statuses.into_iter().unzip();
+        let title = format!("Status of {}", row.id);
+        let dialog = Dialog::choose_from(title, lines, Menu::new(options).unmarked(), "set");
+        self.dialog(OpenDialog::TaskStatus(actions), dialog, context);
     }
 
     pub(super) fn write(&self, action: PlanAction, success: &str, context: &mut Context<'_>) {
@@ -185,6 +264,7 @@ impl RunView {
     pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) {
         let Some(open_dialog) = self.open_dialog.take() else { return };
         match (open_dialog, choice) {
+            (OpenDialog::Approve(_), Choice::Reject) => self.reject(context),
             (OpenDialog::Approve(seen), _) => {
                 self.ask(RunEffect::Approve(self.plan.clone(), seen), context);
             }
@@ -196,17 +276,30 @@ impl RunView {
                 self.write(PlanAction::Reject(typed.to_owned()), "rejected", context);
             }
             // An empty answer is most likely Enter pressed twice, and it would complete a task for a person.
-            (OpenDialog::Answer(..), _) if typed.trim().is_empty() => {
+            (OpenDialog::Answer(..), Choice::Take) if typed.trim().is_empty() => {
                 context.notify(NoteKind::Warning, "an answer must not be empty");
                 self.answer(context);
             }
-            (OpenDialog::Answer(task, seen), _) => {
-                // The next question or a running task is more interesting than the answered one.
-                self.chosen = None;
-                let success = format!("answered {task}");
-                let answer = typed.to_owned();
-                self.write(PlanAction::Answer { task, answer, seen }, &success, context);
+            (OpenDialog::Answer(task, seen, _), Choice::Take) => {
+                self.send_answer(task, typed.to_owned(), seen, context);
             }
+            (OpenDialog::Answer(task, seen, choices), Choice::Option(at)) => {
+                if let Some(choice) = choices.get(*at) {
+                    self.answer_chosen(task, seen, choice, context);
+                }
+            }
+            (OpenDialog::Answer(..), _) => {}
+            (OpenDialog::Finish(task, seen, word), _) => {
+                let typed = typed.trim();
+                let answer = if typed.is_empty() { word.to_owned() } else { format!("{word}, {typed}") };
+                self.send_answer(task, answer, seen, context);
+            }
+            (OpenDialog::TaskStatus(actions), Choice::Option(at)) => {
+                if let Some(action) = actions.get(*at) {
+                    self.write(action.clone(), "set the status", context);
+                }
+            }
+            (OpenDialog::TaskStatus(_), _) => {}
             (OpenDialog::CancelTask(task), _) => {
                 let said = format!("cancelled {task}");
                 self.write(PlanAction::CancelTask(task), &said, context);
@@ -226,4 +319,76 @@ impl RunView {
 /// `1 running task is`, `2 running tasks are`.
 fn are(count: usize) -> String {
     format!("{} {}", text::count(count, "running task"), if count == 1 { "is" } else { "are" })
+}
+
+/// What can be chosen as an answer; empty if any text can be one.
+fn choices(asked: &TaskQuestion) -> Vec<Choosable> {
+    if asked.is_for_person {
+        return vec![
+            Choosable::Whole("yes".to_owned()),
+            Choosable::WithText("yes"),
+            Choosable::WithText("no"),
+            Choosable::Whole("no".to_owned()),
+        ];
+    }
+    asked.choices.iter().cloned().map(Choosable::Whole).collect()
+}
+
+/// The question with everything that its digest covers, in full: whoever answers has read it.
+fn lines_of(asked: &TaskQuestion) -> Vec<String> {
+    let lines = |text: &str| text.lines().map(|line| text::reveal(line).into_owned()).collect::<Vec<_>>();
+    let mut shown = lines(&asked.text);
+    for (name, text) in &asked.about {
+        shown.push(String::new());
+        shown.push(format!("{name}:"));
+        shown.extend(lines(text).into_iter().map(|line| format!("  {line}")));
+    }
+    shown
+}
+
+/// What can be done by hand with a task of this status.
+pub(crate) fn statuses(standing: EffectiveStatus, task: &TaskId) -> Vec<(PlanAction, MenuOption)> {
+    let done = || (PlanAction::CompleteTask(task.clone()), MenuOption::new("done", "it is finished"));
+    let failed = || (PlanAction::FailTask(task.clone()), MenuOption::new("failed", "it cannot be done"));
+    let skip = || {
+        (PlanAction::SkipTask(task.clone()), MenuOption::new("skipped", "it is not needed; dependants start"))
+    };
+    let cancel = || {
+        (
+            PlanAction::CancelTask(task.clone()),
+            MenuOption::new("cancelled", "it is not wanted; dependants are skipped"),
+        )
+    };
+    let hold = || {
+        (
+            PlanAction::HoldTask(task.clone()),
+            MenuOption::new("held", "it does not start until the hold is lifted"),
+        )
+    };
+    let lift = || (PlanAction::UnholdTask(task.clone()), MenuOption::new("not held", "it may start"));
+    let retry = || {
+        (
+            PlanAction::RetryTask(task.clone()),
+            MenuOption::new("retried", "with what was skipped because of it"),
+        )
+    };
+    let reopen =
+        || (PlanAction::ReopenTask(task.clone()), MenuOption::new("pending", "it is to be done again"));
+    let release =
+        || (PlanAction::ReopenTask(task.clone()), MenuOption::new("pending", "whoever has it lets go"));
+    match standing {
+        EffectiveStatus::Blocked | EffectiveStatus::Ready => vec![done(), skip(), hold(), cancel()],
+        EffectiveStatus::Held => vec![lift(), done(), skip(), cancel()],
+        EffectiveStatus::Queued | EffectiveStatus::Running | EffectiveStatus::Asking => {
+            vec![done(), failed(), release(), cancel()]
+        }
+        EffectiveStatus::Reported => vec![failed(), release(), cancel()],
+        EffectiveStatus::Failed | EffectiveStatus::Cancelled => vec![retry(), done(), skip()],
+        EffectiveStatus::Done | EffectiveStatus::Skipped => vec![reopen()],
+    }
+}
+
+/// Whether an action says how a task ended.
+fn ends_by_hand(action: &PlanAction) -> bool {
+    matches!(action, PlanAction::CompleteTask(_) | PlanAction::FailTask(_) | PlanAction::SkipTask(_))
 }

@@ -6,9 +6,8 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use waypost_core::{Counts, EffectiveStatus, Phase, Timestamp};
 use waypost_run::Control;
-use waypost_text::StatusSign;
+use waypost_text::{Role, StatusSign};
 
-use super::layout::parts;
 use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write};
 use crate::frame::{self, put};
 use crate::keys::Action;
@@ -17,6 +16,8 @@ use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
 const ID_COLUMNS: usize = 24;
+/// The keys while the search is typed.
+const TYPING_KEYS: [(&str, &str); 2] = [("Enter", "find"), ("Esc", "clear")];
 /// Maximum number of lines of the description above a log.
 const DESCRIPTION_LINES: usize = 3;
 /// Maximum number of lines of the result or a question above a log.
@@ -26,18 +27,27 @@ impl RunView {
     /// The number of visible tasks. If the snapshot leaves tasks out, the last row is reserved for their number.
     pub(super) fn list_rows(&self, area: Rect) -> usize {
         let leaves_out = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.left_out > 0);
-        usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
+        usize::from(self.parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
     }
 
     pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts_of: frame::Parts) {
         let theme = context.settings.theme;
         let (title, facts) = self.heading(context, theme);
         frame::heading(theme, frame, parts_of.heading, &title, &facts);
-        let parts = parts(parts_of.body);
+        let parts = self.parts(parts_of.body);
         self.draw_summary(context, frame, parts.summary);
-        self.draw_list(context, frame, parts.list);
-        self.draw_text(theme, frame, parts.text, context.now);
-        frame::footer(context, frame, parts_of.footer, &self.keys(context.settings));
+        if self.snapshot.is_some() && !self.is_zoomed {
+            self.draw_list(context, frame, parts.list);
+        }
+        if self.snapshot.is_some() {
+            self.draw_text(theme, frame, parts.text, context.now);
+        }
+        match self.typed_search() {
+            Some((find, found)) if context.note.is_none() => {
+                frame::search_footer(theme, frame, parts_of.footer, find, found, &TYPING_KEYS);
+            }
+            Some(_) | None => frame::footer(context, frame, parts_of.footer, &self.keys(context.settings)),
+        }
     }
 
     fn heading(&self, context: DrawContext<'_>, theme: Theme) -> (String, Vec<Span<'static>>) {
@@ -60,8 +70,9 @@ impl RunView {
         if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
             keys.extend([Action::Approve, Action::Reject]);
         }
-        if self.row().is_some_and(|row| row.question.is_some()) {
-            keys.push(Action::Answer);
+        keys.push(Action::Open);
+        if !self.text.marks().is_empty() {
+            keys.push(Action::Next);
         }
         match self.local_run {
             LocalRun::Running | LocalRun::Stopping(_) => keys.push(Action::Stop),
@@ -81,9 +92,11 @@ impl RunView {
             Some(Group::Waiting) => keys.push(Action::Hold),
             Some(Group::Asking | Group::Running | Group::Ended) | None => {}
         }
-        keys.extend([Action::Focus, Action::History, Action::Back]);
+        keys.extend([Action::Zoom, Action::Filter, Action::Focus, Action::Palette]);
+        keys.extend([Action::History, Action::ViewText, Action::Back]);
         if settings.dry_run {
-            keys.retain(|key| *key != Action::Stop && !is_write(*key));
+            let answers = self.row().is_some_and(|row| row.question.is_some());
+            keys.retain(|key| *key != Action::Stop && !is_write(*key) && !(answers && *key == Action::Open));
         }
         keys
     }
@@ -92,10 +105,15 @@ impl RunView {
         let theme = context.settings.theme;
         let Some(snapshot) = &self.snapshot else {
             let words = match &self.error {
-                Some(error) => format!("{}: {}", error.what, error.hint),
+                Some(error) => error.line(),
                 None => "loading …".to_owned(),
             };
-            return put(frame.buffer_mut(), (area.x + 1, area.y), area.width, &words, theme.quiet());
+            let style = if self.error.is_some() { theme.wrong() } else { theme.quiet() };
+            let lines = text::wrap(&words, usize::from(area.width.saturating_sub(2)), 8);
+            for (row, line) in (area.y..).zip(lines) {
+                put(frame.buffer_mut(), (area.x + 1, row), area.width, &line, style);
+            }
+            return;
         };
         let bar_columns = usize::from(area.width / 4).clamp(10, 40);
         let bar = bar(&snapshot.counts, bar_columns);
@@ -104,18 +122,29 @@ impl RunView {
         let counts = text::truncate(&counted(&snapshot.counts), usize::from(room)).into_owned();
         put(frame.buffer_mut(), (area.x + bar_columns as u16 + 2, area.y), room, &counts, theme.text());
         if area.height > 1 {
-            let (words, style) = self.state_line(snapshot, context);
-            let words = text::truncate(&words, usize::from(area.width.saturating_sub(2)));
-            put(frame.buffer_mut(), (area.x + 1, area.y + 1), area.width, &words, style);
+            let (words, style) = self.state_line(snapshot, context.settings, context.now);
+            let columns = usize::from(area.width.saturating_sub(2));
+            let lines = text::wrap(&words, columns, usize::from(area.height - 1));
+            for (row, line) in (area.y + 1..).zip(lines) {
+                put(frame.buffer_mut(), (area.x + 1, row), area.width, &line, style);
+            }
         }
     }
 
+    /// The rows that the state takes: why a worker refuses a plan is not cut.
+    pub(super) fn state_rows(&self, settings: &Settings, now: Timestamp, area: Rect) -> u16 {
+        let Some(snapshot) = &self.snapshot else { return 1 };
+        let (words, _) = self.state_line(snapshot, settings, now);
+        let most = usize::from(area.height / 4).max(1);
+        text::wrap(&words, usize::from(area.width.saturating_sub(2)), most).len() as u16
+    }
+
     /// Where the plan runs, for how long and how fast, or why it does not run.
-    fn state_line(&self, snapshot: &PlanSnapshot, context: DrawContext<'_>) -> (String, Style) {
-        let theme = context.settings.theme;
+    fn state_line(&self, snapshot: &PlanSnapshot, settings: &Settings, now: Timestamp) -> (String, Style) {
+        let theme = settings.theme;
         let key = |action: Action| {
             let place = crate::keys::Place::Run;
-            context.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
+            settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
         };
         let plain = |words: &str| (words.to_owned(), theme.text());
         let (first, style) = match (snapshot.phase, self.local_run) {
@@ -124,7 +153,7 @@ impl RunView {
                 let words = match (&snapshot.refused, &snapshot.rejected) {
                     (Some(refused), _) => refused.clone(),
                     (None, Some(reason)) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
-                    (None, None) if context.settings.dry_run => "waiting for approval".to_owned(),
+                    (None, None) if settings.dry_run => "waiting for approval".to_owned(),
                     (None, None) => format!("waiting for approval: {yes} approves, {no} rejects"),
                 };
                 (words, theme.warning())
@@ -153,7 +182,7 @@ impl RunView {
         };
         let mut words = vec![first];
         if let Some(started) = snapshot.started_at {
-            words.push(text::duration(snapshot.ended_at.unwrap_or(context.now).since(started)));
+            words.push(text::duration(snapshot.ended_at.unwrap_or(now).since(started)));
         }
         if snapshot.ended_at.is_none() && snapshot.rate > 0 {
             words.push(format!("{} a minute", snapshot.rate));
@@ -186,30 +215,68 @@ impl RunView {
     }
 
     fn draw_text(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect, now: Timestamp) {
-        let lines = self.lines(theme, area, now);
-        let title = match (self.shows_preview(), self.row()) {
-            (true, _) => "What will run".to_owned(),
-            (false, Some(row)) => row.id.to_string(),
-            (false, None) => String::new(),
-        };
-        let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Text);
-        let rows = usize::from(inside.height);
-        // The head of a task stays in place; the log below it scrolls.
-        let head = lines.head.len().min(rows);
-        let room = rows - head;
-        let from = match self.shows_preview() {
-            true => self.preview_top.min(lines.tail.len().saturating_sub(room)),
-            false => lines.tail.len().saturating_sub(self.behind.saturating_add(room)),
-        };
-        let shown = lines.head.iter().take(head).chain(lines.tail.iter().skip(from).take(room));
-        for (y, (line, style)) in (inside.y..inside.bottom()).zip(shown) {
+        let inside = frame::framed(theme, frame, area, &self.text_title(), self.focus == Focus::Text);
+        let columns = usize::from(inside.width);
+        let head = self.head(theme, columns, now);
+        let rows = head.len().min(self.head_rows_max(inside.height));
+        for (y, (line, style)) in (inside.y..inside.bottom()).zip(head.iter().take(rows)) {
             put(frame.buffer_mut(), (inside.x, y), inside.width, line, *style);
         }
+        // The head of a task stays in place; the text below it scrolls.
+        let below =
+            Rect { y: inside.y + rows as u16, height: inside.height.saturating_sub(rows as u16), ..inside };
+        let room = usize::from(below.height);
+        if !self.shows_preview() && self.has_text() {
+            let top = self.text.rows().saturating_sub(self.behind.saturating_add(room));
+            return self.text.draw(frame.buffer_mut(), below, top, theme, self.marked);
+        }
+        if !self.shows_preview() {
+            return;
+        }
+        let lines = self.preview_lines.as_ref().map_or(&[][..], |(_, lines)| lines);
+        let top = self.preview_top.min(lines.len().saturating_sub(room));
+        for (y, (line, begins)) in (below.y..below.bottom()).zip(lines.iter().skip(top)) {
+            let style = if *begins { theme.heading() } else { theme.text() };
+            put(frame.buffer_mut(), (below.x, y), below.width, line, style);
+        }
+    }
+
+    /// Whether the loaded text is that of the selected task.
+    fn has_text(&self) -> bool {
+        let selected = self.row().map(|row| &row.id);
+        self.detail.as_ref().is_some_and(|(task, _)| Some(task) == selected)
+    }
+
+    /// The selected task, and what can be found in its log.
+    fn text_title(&self) -> String {
+        if self.shows_preview() {
+            return "What will run".to_owned();
+        }
+        let Some(row) = self.row() else { return String::new() };
+        let mut words = vec![row.id.to_string()];
+        if !self.has_text() {
+            return words.remove(0);
+        }
+        match (self.search.is_empty(), self.text.marks().len()) {
+            (false, _) => {
+                words.push(format!(
+                    "{} with “{}”",
+                    text::count(self.text.found().len(), "line"),
+                    self.search
+                ));
+            }
+            (true, 0) => {}
+            (true, errors) => words.push(text::count(errors, "error")),
+        }
+        if row.standing == EffectiveStatus::Running && !self.text.is_empty() {
+            words.push(if self.behind == 0 { "following" } else { "F follows" }.to_owned());
+        }
+        words.join(" · ")
     }
 
     /// Wraps the preview once per width, not at every key.
     pub(super) fn wrap_preview(&mut self, area: Rect) {
-        let columns = usize::from(parts(area).text.width.saturating_sub(2));
+        let columns = usize::from(self.parts(area).text.width.saturating_sub(2));
         if let Some(preview) = &self.preview
             && self.preview_lines.as_ref().is_none_or(|(known, _)| *known != columns)
         {
@@ -217,48 +284,46 @@ impl RunView {
         }
     }
 
-    /// The number of lines that scroll.
-    pub(super) fn text_lines(&self, area: Rect) -> usize {
-        let parts = parts(area);
-        self.lines(Theme::Plain, parts.text, Timestamp::from_micros(0)).tail.len()
+    /// The rows that stay above the text.
+    pub(super) fn head_rows(&self, area: Rect) -> usize {
+        let columns = usize::from(self.parts(area).text.width.saturating_sub(2));
+        let most = self.head_rows_max(self.parts(area).text.height.saturating_sub(2));
+        self.head(Theme::Plain, columns, Timestamp::from_micros(0)).len().min(most)
     }
 
-    fn lines(&self, theme: Theme, area: Rect, now: Timestamp) -> Lines {
-        let columns = usize::from(area.width.saturating_sub(2));
-        match (&self.preview, self.row()) {
-            (Some(preview), _) if self.shows_preview() => {
-                let mut lines = Lines::default();
-                lines.head.push((preview.describe(), theme.heading()));
-                let known = self.preview_lines.as_ref().filter(|(known, _)| *known == columns);
-                let now;
-                let broken = match known {
-                    Some((_, broken)) => broken,
-                    None => {
-                        now = wrapped_preview(preview, columns);
-                        &now
-                    }
-                };
-                lines.tail.extend(broken.iter().map(|(line, begins)| {
-                    (line.clone(), if *begins { theme.heading() } else { theme.text() })
-                }));
-                lines
-            }
-            (_, Some(row)) => self.task_lines(theme, row, columns, now),
-            (_, None) => Lines::default(),
+    /// A log has at least half of the rows.
+    fn head_rows_max(&self, height: u16) -> usize {
+        let height = usize::from(height);
+        if self.text.is_empty() || !self.has_text() || self.shows_preview() {
+            height
+        } else {
+            height.div_ceil(2)
         }
     }
 
-    fn task_lines(&self, theme: Theme, row: &Row, columns: usize, now: Timestamp) -> Lines {
-        let mut lines = Lines::default();
+    fn head(&self, theme: Theme, columns: usize, now: Timestamp) -> Vec<(String, Style)> {
+        match (&self.preview, self.row()) {
+            (Some(preview), _) if self.shows_preview() => vec![(preview.describe(), theme.heading())],
+            (_, Some(row)) if self.is_zoomed => {
+                let style = theme.task_status(row.standing);
+                text::wrap(&status_line(row, now), columns, 2).into_iter().map(|line| (line, style)).collect()
+            }
+            (_, Some(row)) => self.task_head(theme, row, columns, now),
+            (_, None) => Vec::new(),
+        }
+    }
+
+    fn task_head(&self, theme: Theme, row: &Row, columns: usize, now: Timestamp) -> Vec<(String, Style)> {
+        let mut lines = Vec::new();
         let mut add = |text: &str, most: usize, style: Style| {
-            lines.head.extend(text::wrap(text, columns, most).into_iter().map(|line| (line, style)));
+            lines.extend(text::wrap(text, columns, most).into_iter().map(|line| (line, style)));
         };
         add(&row.description, DESCRIPTION_LINES, theme.heading());
         add(&status_line(row, now), 2, theme.task_status(row.standing));
-        if let Some(asked) = &row.question {
-            add(&format!("? {}", asked.text), SAID_LINES, theme.warning());
-            if !asked.choices.is_empty() {
-                add(&format!("  {}", asked.choices.join(" | ")), 2, theme.warning());
+        if let Some(asked) = row.question.as_ref().filter(|asked| !asked.is_for_person) {
+            add(&format!("? {}", asked.text), SAID_LINES, theme.role(Role::You));
+            for (number, choice) in asked.choices.iter().enumerate() {
+                add(&format!("  {} {choice}", number + 1), 1, theme.role(Role::You));
             }
         }
         add(&row.said, SAID_LINES, theme.text());
@@ -277,24 +342,8 @@ impl RunView {
         if !about_log.is_empty() {
             add(&format!("── {about_log} ──"), 1, theme.quiet());
         }
-        // Programs colour their output; without its escape sequences it is plain text.
-        lines.tail = waypost_text::terminal_text(&detail.log, false)
-            .lines()
-            .flat_map(|line| match text::wrap(line, columns, 20) {
-                empty if empty.is_empty() => vec![String::new()],
-                broken => broken,
-            })
-            .map(|line| (line, theme.text()))
-            .collect();
         lines
     }
-}
-
-/// The text next to the tasks: a fixed head, and a tail that scrolls.
-#[derive(Debug, Default)]
-struct Lines {
-    head: Vec<(String, Style)>,
-    tail: Vec<(String, Style)>,
 }
 
 /// Everything that will run, with its inputs: an approval requires all of it to be visible.

@@ -30,6 +30,8 @@ type Named = (&'static str, String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
     Watch,
+    /// Review what would run, to approve or reject it.
+    Review,
     /// Run the plan in this process as soon as that is allowed.
     Execute,
 }
@@ -65,7 +67,18 @@ pub enum PlanAction {
     HoldTask(TaskId),
     UnholdTask(TaskId),
     CancelTask(TaskId),
+    SkipTask(TaskId),
+    /// Mark it done.
+    CompleteTask(TaskId),
+    /// Mark it failed.
+    FailTask(TaskId),
+    /// Release it, or open it again.
+    ReopenTask(TaskId),
+    RequestApproval,
+    CompletePlan,
     CancelPlan,
+    Archive,
+    Unarchive,
     RetryTask(TaskId),
     RetryAll,
     /// Answer the question of a task, or complete a task for a person.
@@ -225,6 +238,8 @@ impl Preview {
 /// The details of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDetail {
+    /// Everything said about it, by name: its description, notes, result and error.
+    pub about: Vec<(&'static str, String)>,
     /// The reasons why it waits.
     pub why: Vec<String>,
     /// The end of its log.

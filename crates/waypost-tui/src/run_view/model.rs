@@ -52,6 +52,10 @@ pub struct Row {
 pub struct TaskQuestion {
     /// For a task without a question: its description.
     pub text: String,
+    /// Everything else that the digest covers: the words of the task that asks.
+    pub about: Vec<(&'static str, String)>,
+    /// Whether it is a task that a person does, and no question of an agent.
+    pub is_for_person: bool,
     /// The possible answers; if empty, any answer is possible.
     pub choices: Vec<String>,
     /// The digest of what is asked, which the answer names.
@@ -164,14 +168,23 @@ fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: Effecti
             state.why().unwrap_or_default()
         }
     };
-    let asked = |text: String, choices: &[String]| TaskQuestion {
+    let about = |is_for_person: bool| {
+        let inputs = task.spec.work.as_deref().map(|work| work.inputs.as_str().to_owned());
+        let inputs = inputs.filter(|inputs| inputs != "{}").unwrap_or_default();
+        let description = if is_for_person { String::new() } else { task.spec.description.clone() };
+        let all = [("task", description), ("notes", task.spec.notes.clone()), ("inputs", inputs)];
+        all.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect()
+    };
+    let asked = |text: String, choices: &[String], is_for_person: bool| TaskQuestion {
         text,
+        about: about(is_for_person),
+        is_for_person,
         choices: choices.to_vec(),
         digest: question_digest(plan, task),
     };
     let question = match (group, state.question()) {
-        (_, Some(question)) => Some(asked(question.text.clone(), &question.choices)),
-        (Group::Asking, None) => Some(asked(beginning(&task.spec.description), &[])),
+        (_, Some(question)) => Some(asked(question.text.clone(), &question.choices, false)),
+        (Group::Asking, None) => Some(asked(task.spec.description.clone(), &[], true)),
         (Group::Running | Group::Failed | Group::Waiting | Group::Ended, None) => None,
     };
     Row {
@@ -183,7 +196,8 @@ fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: Effecti
         started_at: state.started_at,
         finished_at: state.finished_at,
         worker: state.worker.clone(),
-        said: beginning(&said),
+        // It may quote what a program printed.
+        said: waypost_text::terminal_text(&beginning(&said), false),
         question,
         place,
     }

@@ -33,7 +33,7 @@ fn a_conflict_keeps_the_edits_shows_what_changed_and_makes_them_on_top() {
 #[test]
 fn a_conflict_can_be_left_and_the_edits_are_still_there() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     world.somebody_writes(vec![describe("t4", "Theirs")]);
     world.press("s esc");
     assert!(world.screen().contains("● 1 edit"), "{}", world.screen());
@@ -43,7 +43,7 @@ fn a_conflict_can_be_left_and_the_edits_are_still_there() {
 #[test]
 fn mine_can_be_thrown_away_for_theirs() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     world.somebody_writes(vec![describe("t4", "Theirs")]);
     world.press("s d");
     assert!(world.screen().contains("Theirs"), "{}", world.screen());
@@ -63,7 +63,7 @@ fn without_edits_what_others_write_is_shown_at_once() {
 #[test]
 fn with_edits_what_others_write_is_said_and_nothing_is_taken_away() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
     notify_written(&mut world, version);
     assert!(world.screen().contains("v2 in the store"), "{}", world.screen());
@@ -73,7 +73,7 @@ fn with_edits_what_others_write_is_said_and_nothing_is_taken_away() {
 #[test]
 fn edits_go_on_while_the_plan_runs() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("end space");
+    world.press("end S");
     world.somebody_writes(vec![Command::Activate]);
     let version = world.somebody_writes(vec![Command::StartTask {
         task: waypost_testkit::id("t1"),
@@ -124,7 +124,7 @@ fn what_others_write_while_a_form_is_open_is_no_more_lost_than_what_is_typed() {
 #[test]
 fn what_others_write_while_dependencies_are_chosen_is_kept() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down down down down down a");
+    world.press("down down down down down b");
     let changes = TaskChanges {
         add_dependencies: vec![Dependency::Task(waypost_testkit::id("t2"))],
         ..TaskChanges::default()
@@ -143,7 +143,7 @@ fn what_others_write_while_dependencies_are_chosen_is_kept() {
 #[test]
 fn a_new_task_stands_behind_the_task_that_was_selected_whatever_others_add() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down n").type_text("Mine");
+    world.press("down N").type_text("Mine");
     let version = world
         .somebody_writes(vec![add("x1", "Theirs", Position::First), add("x2", "Theirs", Position::First)]);
     notify_written(&mut world, version);
@@ -167,10 +167,10 @@ fn a_form_that_is_closed_without_a_change_shows_what_others_wrote() {
 #[test]
 fn my_new_task_gets_another_id_where_others_took_its_own() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("end n").type_text("My important new task").press("enter");
+    world.press("end N").type_text("My important new task").press("enter");
     // Another of mine is a part of it, and waits for it.
-    world.press("n").type_text("And its part").press("enter >");
-    world.press("a").type_text("t5").press("tab enter");
+    world.press("N").type_text("And its part").press("enter >");
+    world.press("b").type_text("t5").press("tab enter");
     world.somebody_writes(vec![add("t7", "their task", Position::Last)]);
     world.press("s r");
     assert!(world.screen().contains("your new task t7 is t9 now: they added a t7 too"), "{}", world.screen());
@@ -196,7 +196,7 @@ fn a_task_that_i_edited_and_others_deleted_is_back_and_named() {
 #[test]
 fn where_both_changed_the_same_mine_stands_and_theirs_is_shown() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("enter ctrl+u").type_text("Mine").press("enter end d");
+    world.press("enter ctrl+u").type_text("Mine").press("enter end D");
     world.somebody_writes(vec![
         describe("t1", "Theirs of the first"),
         notes("t6", "Theirs"),
@@ -234,7 +234,7 @@ fn what_both_changed_is_shown_page_by_page_in_a_small_terminal() {
 #[test]
 fn tasks_that_others_put_into_one_that_i_deleted_stay() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down down d d");
+    world.press("down down D d");
     let mut part = waypost_testkit::task("x1", &["t3"]);
     part.parent = Some(waypost_testkit::id("t3"));
     part.depends_on.clear();
@@ -262,22 +262,22 @@ fn in_one_burst(world: &mut World, keys: &str) {
 #[test]
 fn edits_that_are_made_while_others_are_being_saved_stay() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
-    in_one_burst(&mut world, "s down space down space");
+    world.press("S");
+    in_one_burst(&mut world, "s down S down S");
     assert!(world.screen().contains("● 2 edits"), "{}", world.screen());
     world.press("s");
     let stored = world.stored();
     assert_eq!(stored.version, 3);
     assert!(stored.tasks[..3].iter().all(|task| task.spec.skip), "{stored:?}");
-    world.press("u u u s");
+    world.press("z z z s");
     assert!(!world.stored().tasks[0].spec.skip, "the way back stays, too");
 }
 
 #[test]
 fn an_edit_taken_back_while_it_is_being_saved_is_an_edit() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
-    in_one_burst(&mut world, "s u");
+    world.press("S");
+    in_one_burst(&mut world, "s z");
     assert!(world.stored().tasks[0].spec.skip);
     assert!(world.screen().contains("● 1 edit"), "{}", world.screen());
     world.press("s");
@@ -287,9 +287,9 @@ fn an_edit_taken_back_while_it_is_being_saved_is_an_edit() {
 #[test]
 fn edits_that_are_made_while_others_are_being_saved_stand_on_what_a_third_wrote() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("n").type_text("Mine").press("enter");
+    world.press("N").type_text("Mine").press("enter");
     let mut effects = Vec::new();
-    for name in ["s", "end", "space"] {
+    for name in ["s", "end", "S"] {
         effects.extend(waypost_tui::app::update(&mut world.app, Message::Key(crate::key(name))));
     }
     let answers: Vec<_> = effects.into_iter().map(|effect| world.done(effect).unwrap()).collect();
@@ -307,8 +307,8 @@ fn edits_that_are_made_while_others_are_being_saved_stand_on_what_a_third_wrote(
 #[test]
 fn leaving_after_a_save_asks_again_when_there_are_newer_edits() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space q");
-    in_one_burst(&mut world, "s down space");
+    world.press("S q");
+    in_one_burst(&mut world, "s down S");
     assert!(world.undone.is_empty(), "{:?}", world.undone);
     assert!(world.screen().contains("1 unsaved edit would be lost"), "{}", world.screen());
 }
@@ -316,7 +316,7 @@ fn leaving_after_a_save_asks_again_when_there_are_newer_edits() {
 #[test]
 fn a_question_waits_until_nobody_types() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     world.somebody_writes(vec![describe("t2", "Theirs")]);
     in_one_burst(&mut world, "s down down enter");
     world.type_text("drdr").press("enter");
@@ -327,7 +327,7 @@ fn a_question_waits_until_nobody_types() {
 #[test]
 fn a_deletion_takes_what_was_asked_about_and_nothing_else() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("d");
+    world.press("D");
     let version = world.somebody_writes(vec![remove("t1")]);
     notify_written(&mut world, version);
     world.press("d");
@@ -338,7 +338,7 @@ fn a_deletion_takes_what_was_asked_about_and_nothing_else() {
 #[test]
 fn a_deletion_asks_again_when_more_would_go_with_it() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("d");
+    world.press("D");
     let mut more = waypost_testkit::task("x1", &["t1"]);
     more.description = "Theirs".to_owned();
     let version = world.somebody_writes(vec![Command::AddTasks { tasks: vec![more], place: Position::Last }]);
@@ -363,7 +363,7 @@ fn undo_leaves_work_that_was_done_meanwhile_done() {
         worker: "w".to_owned(),
     }]);
     notify_written(&mut world, version);
-    world.press("u");
+    world.press("z");
     assert_eq!(world.lines_with("◐").len(), 1, "{}", world.screen());
     world.press("ctrl+r");
     assert_eq!(world.lines_with("◐").len(), 1, "{}", world.screen());
@@ -372,11 +372,11 @@ fn undo_leaves_work_that_was_done_meanwhile_done() {
 #[test]
 fn save_and_leave_leaves_also_when_the_edits_were_being_saved_already() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     in_one_burst(&mut world, "s q s");
     assert_eq!((world.stored().version, world.undone.as_slice()), (2, &[Effect::Quit][..]));
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     in_one_burst(&mut world, "s q");
     world.press("s");
     assert_eq!((world.stored().version, world.undone.as_slice()), (2, &[Effect::Quit][..]));

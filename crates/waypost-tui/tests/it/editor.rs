@@ -37,7 +37,7 @@ fn the_form_edits_every_field_and_saving_writes_a_version() {
     let mut world = World::editor(example(), (80, 24));
     world.press("end enter ctrl+u").type_text("Write the documentation anew");
     world.press("tab").type_text("in English").press("alt+enter").type_text("and short");
-    world.press("tab right right tab space").type_text("t4").press("tab enter");
+    world.press("tab right right tab right tab tab tab space").type_text("t4").press("tab enter");
     world.press("tab").type_text("Edit, Write").press("tab space");
     golden_in_all_sizes("form", {
         let mut copy = World::editor(example(), (80, 24));
@@ -52,6 +52,7 @@ fn the_form_edits_every_field_and_saving_writes_a_version() {
     assert_eq!(task.notes, "in English\nand short");
     assert_eq!(task.complexity, Some(waypost_core::Complexity::Medium));
     assert_eq!(task.depends_on.iter().map(ToString::to_string).collect::<Vec<_>>(), ["t3", "t4"]);
+    assert_eq!(task.priority, 1);
     assert_eq!(task.tools.as_deref(), Some(&["Edit".to_owned(), "Write".to_owned()][..]));
     assert!(task.skip);
     assert_eq!(stored.version, 2, "one version for all of it");
@@ -69,7 +70,7 @@ fn escape_leaves_the_task_as_it_was() {
 #[test]
 fn a_new_task_stands_below_the_selected_one_and_has_a_free_id() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down n").type_text("Ask the others").press("enter");
+    world.press("down N").type_text("Ask the others").press("enter");
     assert_eq!(selected(&world), "t7");
     world.press("s");
     assert_eq!(order(&world), ["t1", "t2", "t7", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
@@ -78,7 +79,7 @@ fn a_new_task_stands_below_the_selected_one_and_has_a_free_id() {
 #[test]
 fn a_new_task_without_a_word_is_not_taken() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("n enter");
+    world.press("N enter");
     assert!(world.screen().contains("the description must not be empty"), "{}", world.screen());
     world.press("esc s");
     assert_eq!(world.stored().version, 1);
@@ -87,11 +88,11 @@ fn a_new_task_without_a_word_is_not_taken() {
 #[test]
 fn deleting_names_what_depends_on_the_task_and_keeps_it_unless_told() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("d");
+    world.press("D");
     golden("delete-80x24", &world.screen());
     world.press("enter s");
     assert_eq!(world.stored().version, 1, "Enter keeps it");
-    world.press("d d s");
+    world.press("D d s");
     let stored = world.stored();
     assert_eq!(order(&world), ["t2", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
     assert!(stored.tasks[0].spec.depends_on.is_empty(), "t2 no longer waits for it");
@@ -100,30 +101,30 @@ fn deleting_names_what_depends_on_the_task_and_keeps_it_unless_told() {
 #[test]
 fn a_task_that_nobody_needs_goes_at_once_and_can_be_brought_back() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("end d");
-    assert!(world.screen().contains("deleted t6; u restores it"), "{}", world.screen());
-    world.press("u");
+    world.press("end D");
+    assert!(world.screen().contains("deleted t6; z restores it"), "{}", world.screen());
+    world.press("z");
     assert_eq!(selected(&world), "t6");
     assert!(!world.screen().contains("●"), "nothing is left to save:\n{}", world.screen());
 }
 
 #[test]
-fn space_skips_r_moves_up_and_f_down() {
+fn capital_letters_skip_a_task_and_move_it_up_and_down() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down r s");
+    world.press("down K s");
     assert_eq!(order(&world)[..2], ["t2", "t1"]);
-    world.press("f s");
+    world.press("J s");
     assert_eq!(order(&world)[..2], ["t1", "t2"]);
-    world.press("r r");
+    world.press("K K");
     assert!(world.screen().contains("t2 is the first among its siblings"), "{}", world.screen());
-    world.press("u space s");
+    world.press("z S s");
     assert!(world.stored().tasks[1].spec.skip);
 }
 
 #[test]
 fn a_parent_moves_with_its_parts_and_tasks_go_in_and_out_of_it() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down down r s");
+    world.press("down down K s");
     assert_eq!(order(&world), ["t1", "t3", "t3a", "t3b", "t2", "t4", "t5", "t6"]);
     world.press("end > s");
     assert_eq!(world.stored().tasks[7].spec.parent, Some(waypost_testkit::id("t5")));
@@ -134,7 +135,7 @@ fn a_parent_moves_with_its_parts_and_tasks_go_in_and_out_of_it() {
 #[test]
 fn a_folded_task_hides_its_parts_until_something_in_it_is_looked_at() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("down down tab");
+    world.press("down down space");
     assert!(!world.screen().contains("t3a"), "{}", world.screen());
     assert!(world.screen().contains("▸t3"));
     world.press("/").type_text("validate").press("esc");
@@ -145,7 +146,7 @@ fn a_folded_task_hides_its_parts_until_something_in_it_is_looked_at() {
 #[test]
 fn a_cycle_is_shown_with_its_path_at_its_tasks_and_is_not_saved() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("a").type_text("t5");
+    world.press("b").type_text("t5");
     golden("picker-ring-80x24", &world.screen());
     world.press("tab enter");
     golden("cycle-80x24", &world.screen());
@@ -154,26 +155,28 @@ fn a_cycle_is_shown_with_its_path_at_its_tasks_and_is_not_saved() {
     assert_eq!(world.stored().version, 1);
     let note = world.app.note.as_ref().map(|(note, _)| note.text.clone()).unwrap_or_default();
     assert!(note.contains("→") && note.contains("remove one of these dependencies"), "{note}");
-    world.press("u");
+    world.press("z");
     assert!(!world.screen().contains("problem"), "{}", world.screen());
     assert!(world.lines_with("↺").is_empty());
 }
 
 #[test]
-fn p_goes_from_problem_to_problem() {
+fn n_and_p_go_from_problem_to_problem() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("p");
+    world.press("n");
     assert!(world.screen().contains("no problems"));
-    world.press("a").type_text("t2").press("tab enter end p");
+    world.press("b").type_text("t2").press("tab enter end n");
     assert_eq!(selected(&world), "t1");
-    world.press("p");
+    world.press("n");
     assert_eq!(selected(&world), "t2");
+    world.press("p");
+    assert_eq!(selected(&world), "t1");
 }
 
 #[test]
 fn leaving_with_unsaved_edits_asks() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space esc");
+    world.press("S esc");
     golden("leave-80x24", &world.screen());
     world.press("b");
     assert!(world.undone.is_empty());
@@ -181,7 +184,7 @@ fn leaving_with_unsaved_edits_asks() {
     assert_eq!(world.undone, [Effect::Quit], "the editor was the first screen");
     assert_eq!(world.stored().version, 1);
     let mut world = World::editor(example(), (80, 24));
-    world.press("space esc s");
+    world.press("S esc s");
     assert_eq!((world.undone.as_slice(), world.stored().version), (&[Effect::Quit][..], 2));
 }
 
@@ -198,7 +201,7 @@ fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
     assert!(runs(&world), "{:?}", world.undone);
 
     let mut world = World::editor(example(), (80, 24));
-    world.press("space x");
+    world.press("S x");
     assert!(world.screen().contains("not saved yet") && !runs(&world), "{}", world.screen());
     world.press("s");
     assert!(runs(&world), "{:?}", world.undone);
@@ -212,9 +215,9 @@ fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
 }
 
 #[test]
-fn e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
+fn capital_e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("e");
+    world.press("E");
     let Some(Effect::EditText { purpose, text, ending: "md" }) = world.undone.pop() else { panic!() };
     let edited = text.replace("Add the jwt crate", "Add the jose crate");
     assert_ne!(edited, text);
@@ -227,7 +230,7 @@ fn e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
     let stored = world.stored();
     assert_eq!(stored.tasks[1].spec.description, "Add the jose crate to Cargo.toml");
     assert_eq!(stored.tasks[3].spec.notes, "Use HS256, expiry = 24h", "nothing else is changed");
-    world.press("u");
+    world.press("z");
     assert!(
         world.screen().contains("Add the jwt crate"),
         "what was saved can be undone:\n{}",
@@ -264,7 +267,7 @@ fn the_mouse_selects_in_the_list_and_in_the_graph_and_presses_keys_of_the_footer
     let (x, y) = find(&mut world, "Move the sessions over");
     world.click(x, y);
     assert_eq!(selected(&world), "t4");
-    let (x, y) = find(&mut world, "Space skip");
+    let (x, y) = find(&mut world, "S skip");
     world.click(x, y);
     assert!(world.screen().contains("● 1 edit"), "{}", world.screen());
     let screen = world.screen();
@@ -363,4 +366,95 @@ fn every_footer_names_the_way_back() {
             assert!(footer.contains("Esc back") && footer.contains("? help"), "{screen}");
         }
     }
+}
+
+#[test]
+fn fields_are_chosen_from_lists() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("end = 3").type_text("urgent").press("enter");
+    world.press("= 5").type_text("t4").press("enter");
+    world.press("s");
+    let stored = world.stored();
+    let task = stored.tasks.iter().find(|task| task.spec.id.as_str() == "t6").unwrap();
+    assert_eq!((task.spec.priority, task.spec.parent.as_ref().unwrap().as_str()), (10, "t4"));
+    assert_eq!(order(&world), ["t1", "t2", "t3", "t3a", "t3b", "t4", "t6", "t5"], "below its parent");
+    world.press("= 8").type_text("night").press("enter s");
+    assert_eq!(world.stored().spec.queue, "night");
+    world.press("z s");
+    assert_eq!(world.stored().spec.queue, "", "undo takes it back");
+    world.press("=");
+    golden("set-80x24", &world.screen());
+}
+
+#[test]
+fn a_task_is_no_part_of_itself_and_of_none_of_its_parts() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("down down = 5");
+    let screen = world.screen();
+    assert!(screen.contains("t3 is part of") && screen.contains(" t4"), "{screen}");
+    for id in ["○ t3a", "◌ t3a", "◌ t3b", "◌ t3 "] {
+        let listed =
+            screen.lines().filter(|line| line.contains("│ ") && line.contains(id) && line.contains("││"));
+        assert_eq!(listed.count(), 0, "{id}: {screen}");
+    }
+}
+
+#[test]
+fn the_form_offers_lists_too_and_moves_the_task() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("end enter tab tab tab tab tab space").type_text("t4").press("enter enter s");
+    let stored = world.stored();
+    let task = stored.tasks.iter().find(|task| task.spec.id.as_str() == "t6").unwrap();
+    assert_eq!(task.spec.parent.as_ref().unwrap().as_str(), "t4");
+}
+
+#[test]
+fn a_status_is_written_at_once_and_edits_stay() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("S = 1 1");
+    let written = world.undone.iter().any(|effect| {
+        matches!(
+            effect,
+            Effect::Run(RunEffect::Write { action: waypost_tui::run_view::PlanAction::CompleteTask(_), .. })
+        )
+    });
+    assert!(written, "{:?}", world.undone);
+    assert!(world.screen().contains("● 1 edit"), "{}", world.screen());
+}
+
+#[test]
+fn u_and_d_follow_the_dependencies() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("d");
+    assert_eq!(selected(&world), "t2");
+    world.press("d");
+    assert_eq!(selected(&world), "t3");
+    world.press("u u");
+    assert_eq!(selected(&world), "t1");
+    world.press("u");
+    assert!(world.screen().contains("t1 depends on no task"), "{}", world.screen());
+}
+
+#[test]
+fn a_search_stays_and_n_goes_on() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("/").type_text("token").press("enter");
+    assert_eq!(selected(&world), "t3");
+    world.press("n n");
+    assert_eq!(selected(&world), "t3b");
+    world.press("p");
+    assert_eq!(selected(&world), "t3a");
+}
+
+#[test]
+fn everything_about_a_task_is_shown_on_the_whole_screen() {
+    let mut draft = example();
+    draft.tasks[0].spec.notes = (0..40).map(|line| format!("- note {line}\n")).collect();
+    let mut world = World::editor(draft, (80, 24));
+    world.press("f");
+    golden("editor-focus-80x24", &world.screen());
+    world.press("end");
+    assert!(world.screen().contains("note 39"), "{}", world.screen());
+    world.press("esc");
+    assert!(world.screen().contains("Tasks 1/8"), "{}", world.screen());
 }

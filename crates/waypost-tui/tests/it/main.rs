@@ -9,8 +9,10 @@ mod edit_buffer;
 mod editor;
 mod graph;
 mod keys;
+mod palette;
 mod performance;
 mod plan_list;
+mod plan_text;
 mod quit;
 mod random;
 mod run_view;
@@ -28,13 +30,14 @@ use unicode_width::UnicodeWidthStr;
 use waypost_config::Config;
 use waypost_core::{Actor, Command, Draft, PlanId, Timestamp};
 use waypost_service::{Caller, Guard, Service, ServiceError};
-use waypost_store::{MemoryStore, NewPlan, PlanStore, WriteRequest};
+use waypost_store::{MemoryStore, NewPlan, Page, PlanStore, PlanSummary, WriteRequest};
 use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::editor::Editor;
 use waypost_tui::keys::{Chord, Keys};
 use waypost_tui::messages::{Effect, Message, Reply, SaveError};
 use waypost_tui::note::ErrorMessage;
-use waypost_tui::plan::{LoadedPlan, PlanKey};
+use waypost_tui::plan::{ListedPlan, LoadedPlan, PlanKey};
+use waypost_tui::plan_text::PlanText;
 use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
@@ -114,17 +117,33 @@ impl World {
             |error: &dyn std::fmt::Display| ErrorMessage { what: error.to_string(), hint: String::new() };
         Ok(match effect {
             Effect::LoadPlanPage { store: 0, ticket, query } => {
-                let page = self.plans.heads(&query).map_err(|error| error_message(&error));
-                let heads = page.map(Box::new);
-                Reply::PlanPage { store: 0, ticket, heads }
+                let service = Service::new(Arc::clone(&self.plans), Arc::new(Config::default()));
+                let statuses = service.plan_statuses().unwrap();
+                let Page { items, total, next, warnings } = self.plans.heads(&query).unwrap();
+                let list = |summary: PlanSummary| ListedPlan {
+                    status: service.plan_status(&statuses, &summary).unwrap(),
+                    workers: Vec::new(),
+                    has_text: self.plans.with_plan(&summary.id, |plan| !plan.spec().body.is_empty()).unwrap(),
+                    summary,
+                };
+                let items = items.into_iter().map(list).collect();
+                Reply::PlanPage {
+                    store: 0,
+                    ticket,
+                    heads: Ok(Box::new(Page { items, total, next, warnings })),
+                }
             }
             Effect::LoadPlanPage { store, ticket, .. } => {
-                let page = waypost_store::Page::default();
+                let page = Page::default();
                 Reply::PlanPage { store, ticket, heads: Ok(Box::new(page)) }
             }
             Effect::LoadPlan(plan) => {
                 let loaded = self.plans.with_plan(&plan.id, |plan| Box::new(LoadedPlan::of(plan)));
                 Reply::Plan { loaded: loaded.map_err(|error| error_message(&error)), plan }
+            }
+            Effect::LoadText(plan) => {
+                let text = self.plans.with_plan(&plan.id, |plan| Box::new(PlanText::of(plan)));
+                Reply::Text(plan, text.map_err(|error| error_message(&error)))
             }
             Effect::Save { plan, version, edits } => {
                 let service = Service::new(Arc::clone(&self.plans), Arc::new(Config::default()));

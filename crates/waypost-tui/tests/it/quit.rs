@@ -26,7 +26,7 @@ fn reply(world: &mut World, answer: RunReply) {
 fn edits_below_another_screen_are_asked_about_before_the_program_ends() {
     for covered_by in ["w", "h", "?"] {
         let mut world = World::editor(example(), (80, 24));
-        world.press("space").press(covered_by).press("ctrl+c");
+        world.press("S").press(covered_by).press("ctrl+c");
         assert!(!quits(&world), "{covered_by}");
         let shown = world.screen();
         assert!(shown.contains("1 unsaved edit of plan plan-1 would be lost"), "{covered_by}:\n{shown}");
@@ -36,14 +36,14 @@ fn edits_below_another_screen_are_asked_about_before_the_program_ends() {
         assert!(quits(&world), "{covered_by}: nothing is unsaved any more");
     }
     let mut world = World::editor(example(), (80, 24));
-    world.press("space w ctrl+c d");
+    world.press("S w ctrl+c d");
     assert!(quits(&world), "whoever discards, leaves");
 }
 
 #[test]
 fn what_an_editor_asked_about_is_not_asked_about_again() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space ctrl+c d");
+    world.press("S ctrl+c d");
     assert!(quits(&world), "{}", world.screen());
 }
 
@@ -52,7 +52,7 @@ fn a_run_that_ends_takes_no_edits_with_it() {
     let mut world = World::editor(example(), (80, 24));
     world.press("x");
     reply(&mut world, RunReply::Started(plan(), Ok(Started::Runs)));
-    world.press("ctrl+c w e n").type_text("Mine");
+    world.press("ctrl+c w e N").type_text("Mine");
     reply(&mut world, RunReply::Ended(plan(), Ok("completed".to_owned())));
     assert!(!quits(&world), "what is typed in a form counts");
     assert!(world.screen().contains("not quitting because of 1 unsaved edit"), "{}", world.screen());
@@ -64,7 +64,7 @@ fn a_run_that_ends_takes_no_edits_with_it() {
 #[test]
 fn the_run_view_goes_back_to_the_editor_that_is_open() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space w e");
+    world.press("S w e");
     assert!(world.screen().contains("● 1 edit"), "{}", world.screen());
     let editors = world.app.screens.iter().filter(|screen| matches!(screen, Screen::Editor(_)));
     assert_eq!(editors.count(), 1);
@@ -74,7 +74,7 @@ fn the_run_view_goes_back_to_the_editor_that_is_open() {
 fn whoever_ends_it_from_outside_gets_what_was_typed_as_text() {
     let mut world = World::editor(example(), (80, 24));
     assert!(world.app.unsaved_texts().is_empty());
-    world.press("down n").type_text("Kept in a form");
+    world.press("down N").type_text("Kept in a form");
     let texts = world.app.unsaved_texts();
     assert!(texts.len() == 1 && texts[0].0 == plan() && texts[0].1.contains("Kept in a form"), "{texts:?}");
     world.press("enter w");
@@ -87,7 +87,7 @@ fn whoever_ends_it_from_outside_gets_what_was_typed_as_text() {
 fn keys_do_nothing_while_nobody_can_see_what_they_do() {
     let mut world = World::editor(example(), (80, 24));
     world.resize(40, 10);
-    world.press("d d space").click(5, 5);
+    world.press("D d S").click(5, 5);
     world.send(Message::Paste("text".to_owned()));
     world.resize(80, 24);
     assert!(!world.screen().contains("●") && world.app.dialog.is_none(), "{}", world.screen());
@@ -97,7 +97,7 @@ fn keys_do_nothing_while_nobody_can_see_what_they_do() {
     world.press("ctrl+c");
     assert!(quits(&world));
     let mut changed = World::editor(example(), (80, 24));
-    changed.press("space");
+    changed.press("S");
     changed.resize(40, 10);
     changed.press("ctrl+c");
     assert!(!quits(&changed), "edits are asked about as soon as the question can be seen");
@@ -108,7 +108,7 @@ fn keys_do_nothing_while_nobody_can_see_what_they_do() {
 #[test]
 fn what_came_of_a_save_is_asked_when_the_editor_is_seen_again() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     let changes = TaskChanges { description: Some("Theirs".to_owned()), ..TaskChanges::default() };
     let task = waypost_testkit::id("t4");
     world.somebody_writes(vec![Command::ReviseTask { task, changes: Box::new(changes) }]);
@@ -128,7 +128,7 @@ fn what_came_of_a_save_is_asked_when_the_editor_is_seen_again() {
 #[test]
 fn whoever_saves_and_leaves_has_left_when_the_editor_is_seen_again() {
     let mut world = World::plan_list(vec![("plan-1", example())], (80, 24));
-    world.press("enter space esc");
+    world.press("enter S esc");
     let save = update(&mut world.app, Message::Key(key("s")));
     world.press("?");
     world.carry_out(save);
@@ -139,12 +139,12 @@ fn whoever_saves_and_leaves_has_left_when_the_editor_is_seen_again() {
 #[test]
 fn an_answer_that_comes_while_something_is_asked_waits_for_its_turn() {
     let mut world = World::editor(example(), (80, 24));
-    world.press("space");
+    world.press("S");
     let changes = TaskChanges { description: Some("Theirs".to_owned()), ..TaskChanges::default() };
     let task = waypost_testkit::id("t4");
     world.somebody_writes(vec![Command::ReviseTask { task, changes: Box::new(changes) }]);
     let save = update(&mut world.app, Message::Key(key("s")));
-    world.press("d");
+    world.press("D");
     assert!(world.screen().contains("Delete t1?"), "{}", world.screen());
     world.carry_out(save);
     assert!(world.screen().contains("Delete t1?"), "the next key is for this question: {}", world.screen());
@@ -172,7 +172,7 @@ fn a_character_that_is_typed_suspends_nothing() {
     let keys = waypost_tui::keys::Keys::with(&changes).unwrap();
     let settings = waypost_tui::screen::Settings { keys, ..crate::settings() };
     let mut world = World::editor_with(settings, example(), (80, 24));
-    world.press("n").type_text("az");
+    world.press("N").type_text("az");
     assert!(world.undone.is_empty() && world.screen().contains("az"), "{}", world.screen());
     world.press("esc");
     world.send(Message::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::NONE)));

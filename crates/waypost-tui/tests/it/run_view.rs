@@ -79,6 +79,7 @@ fn press(app: &mut App, keys: &str) -> Vec<Effect> {
             '⏎' => KeyCode::Enter,
             '⎋' => KeyCode::Esc,
             '↓' => KeyCode::Down,
+            '↑' => KeyCode::Up,
             '⇥' => KeyCode::Tab,
             other => KeyCode::Char(other),
         };
@@ -214,7 +215,7 @@ fn ids_and_choices_steer_no_terminal() {
     for size in SIZES {
         let mut app = watching(size);
         reply(&mut app, story.stands());
-        for keys in ["", "i", "⎋", "c"] {
+        for keys in ["", "⏎", "⎋", "c"] {
             press(&mut app, keys);
             let shown = text(&app);
             let is_unsafe = |shown: char| shown != '\n' && waypost_text::is_unsafe_char(shown);
@@ -250,7 +251,7 @@ fn middle() -> Story {
 
 fn detail(log: &str) -> Box<TaskDetail> {
     let log_bytes = log.len() as u64;
-    Box::new(TaskDetail { why: Vec::new(), log: log.to_owned(), log_bytes, log_note: String::new() })
+    Box::new(TaskDetail { log: log.to_owned(), log_bytes, ..TaskDetail::default() })
 }
 
 #[test]
@@ -495,8 +496,9 @@ fn a_question_is_answered_where_it_is_shown() {
     let mut app = watching((80, 24));
     reply(&mut app, middle().stands());
     press(&mut app, "⏎");
-    assert!(text(&app).contains("Entry | Record"), "{}", text(&app));
-    let written = written(press(&mut app, "Entry⏎"));
+    assert!(text(&app).contains(" 1 Entry") && text(&app).contains(" 2 Record"), "{}", text(&app));
+    check(&app, "answer-choices");
+    let written = written(press(&mut app, "1"));
     let [PlanAction::Answer { task, answer, seen }] = written.as_slice() else { panic!("{written:?}") };
     assert_eq!((task, answer.as_str()), (&id("choose"), "Entry"));
     // A question that is asked meanwhile is another one.
@@ -516,7 +518,7 @@ fn a_question_is_answered_where_it_is_shown() {
     let mut later = watching((80, 24));
     reply(&mut later, story.stands());
     press(&mut later, "⏎");
-    let effects = self::written(press(&mut later, "Entry⏎"));
+    let effects = self::written(press(&mut later, "1"));
     let [PlanAction::Answer { seen: other, .. }] = effects.as_slice() else { panic!("{effects:?}") };
     assert_ne!(seen, other);
 }
@@ -524,11 +526,11 @@ fn a_question_is_answered_where_it_is_shown() {
 #[test]
 fn the_keys_of_a_running_plan_become_actions_of_the_service() {
     for (keys, wanted) in [
-        ("p", PlanAction::Pause),
+        ("P", PlanAction::Pause),
         ("T", PlanAction::RetryAll),
         ("cc", PlanAction::CancelTask(id("choose"))),
         ("Cc", PlanAction::CancelPlan),
-        ("t", PlanAction::RetryTask(id("choose"))),
+        ("r", PlanAction::RetryTask(id("choose"))),
     ] {
         let mut app = watching((80, 24));
         reply(&mut app, middle().stands());
@@ -547,8 +549,8 @@ fn leaving_a_run_of_this_process_asks_what_becomes_of_it() {
     assert!(text(&app).contains("keep running") && text(&app).contains("s stop"), "{}", text(&app));
     assert_eq!(press(&mut app, "b"), []);
     // The first stop lets what runs end, the second does not.
-    assert_eq!(run_effects(press(&mut app, "s")), [RunEffect::End(key(), Control::Drain)]);
-    assert_eq!(run_effects(press(&mut app, "s")), [RunEffect::End(key(), Control::Stop)]);
+    assert_eq!(run_effects(press(&mut app, "X")), [RunEffect::End(key(), Control::Drain)]);
+    assert_eq!(run_effects(press(&mut app, "X")), [RunEffect::End(key(), Control::Stop)]);
     reply(&mut app, RunReply::Ended(key(), Ok("stopped".to_owned())));
     assert_eq!(press(&mut app, "⎋"), [Effect::Quit], "nothing runs any more, and this is the only screen");
 }
@@ -611,7 +613,7 @@ fn a_dry_run_says_nothing_to_the_plan() {
     let mut agents = Story::new(&Actor::agent("planner"));
     agents.now = 20;
     for (stands, keys) in
-        [(agents.stands(), &["a", "R"][..]), (middle().stands(), &["p", "c", "C", "t", "T", "⏎", "i"][..])]
+        [(agents.stands(), &["a", "R"][..]), (middle().stands(), &["P", "c", "C", "r", "T", "⏎", "="][..])]
     {
         for pressed in keys {
             let run = Screen::Run(Box::new(RunView::new(key(), Intent::Watch)));
@@ -620,11 +622,7 @@ fn a_dry_run_says_nothing_to_the_plan() {
             let preview = Preview { version: 1, ..Preview::default() };
             reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview))));
             reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
-            assert!(
-                !text(&app).contains("a approve") && !text(&app).contains("Enter answer"),
-                "{}",
-                text(&app)
-            );
+            assert!(!text(&app).contains("a review") && !text(&app).contains("P pause"), "{}", text(&app));
             assert_eq!(press(&mut app, pressed), [], "{pressed}");
             assert!(
                 app.dialog.is_none() && text(&app).contains("dry run: the plan is not changed"),
@@ -634,10 +632,22 @@ fn a_dry_run_says_nothing_to_the_plan() {
     }
 }
 
+/// The middle of a run, in which a task asks a question that any text answers.
+fn asking_for_a_text() -> Story {
+    let mut story = middle();
+    let task = id("choose");
+    let person = Actor::person("ada");
+    story.write(&person, Command::AnswerQuestion { task: task.clone(), answer: "Entry".to_owned() });
+    story.start("choose");
+    let ask = QuestionRequest { text: "And in Latin?".to_owned(), ..QuestionRequest::default() };
+    story.write(&person, Command::AskQuestion { task, attempt: Some(2), ask: Box::new(ask) });
+    story
+}
+
 #[test]
 fn an_answer_has_words() {
     let mut app = watching((80, 24));
-    reply(&mut app, middle().stands());
+    reply(&mut app, asking_for_a_text().stands());
     reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
     assert_eq!(press(&mut app, "⏎⏎⏎ ⏎"), [], "nothing is answered");
     assert!(app.dialog.is_some() && text(&app).contains("an answer must not be empty"), "{}", text(&app));
@@ -646,6 +656,227 @@ fn an_answer_has_words() {
         matches!(written.as_slice(), [PlanAction::Answer { answer, .. }] if answer == " Entry"),
         "{written:?}"
     );
+}
+
+#[test]
+fn a_choice_is_gone_to_before_enter_takes_it() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+    assert_eq!(press(&mut app, "⏎⏎⏎"), [], "Enter by mistake answers nothing");
+    let effects = written(press(&mut app, "↓↓⏎"));
+    assert!(
+        matches!(effects.as_slice(), [PlanAction::Answer { answer, .. }] if answer == "Record"),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn a_digit_marks_the_answer_that_it_stands_for_and_leads_to_a_view_elsewhere() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    assert_eq!(press(&mut app, "2"), [], "nothing is sent by the digit alone");
+    assert!(app.dialog.is_some(), "{}", text(&app));
+    let effects = written(press(&mut app, "⏎"));
+    assert!(
+        matches!(effects.as_slice(), [PlanAction::Answer { answer, .. }] if answer == "Record"),
+        "{effects:?}"
+    );
+    press(&mut app, "↓3");
+    assert!(matches!(app.top(), Some(Screen::History(_))), "{}", text(&app));
+}
+
+#[test]
+fn options_of_a_list_can_be_clicked() {
+    use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    press(&mut app, "⏎");
+    let shown = text(&app);
+    let (row, line) = shown.lines().enumerate().find(|(_, line)| line.contains("│  2 Record")).unwrap();
+    let column = line[..line.find("2 Record").unwrap()].chars().count() as u16;
+    let kind = MouseEventKind::Down(MouseButton::Left);
+    let click = MouseEvent { kind, column, row: row as u16, modifiers: KeyModifiers::NONE };
+    let effects = written(update(&mut app, Message::Mouse(click)));
+    assert!(
+        matches!(effects.as_slice(), [PlanAction::Answer { answer, .. }] if answer == "Record"),
+        "{effects:?}"
+    );
+}
+
+/// A plan of one task that a person does.
+fn human_task() -> RunReply {
+    let mut sign = task("sign", &[]);
+    sign.description = "Sign the contract".to_owned();
+    sign.notes = "Both pages\u{202e}.".to_owned();
+    let inputs = Json::of(&BTreeMap::from([("who", "Ada")]));
+    sign.work = Some(Box::new(Work { executor: "ask".to_owned(), inputs, shape: None }));
+    let mut story = Story { plan: Plan::blank(key().id), now: 0 };
+    let person = Actor::person("ada");
+    let draft = Box::new(plan_of(vec![sign]));
+    story.write(&person, Command::Create { draft, approval_required: None });
+    story.write(&person, Command::Activate);
+    let snapshot = PlanSnapshot::of(&story.plan, at(story.now), &|_| true);
+    RunReply::Snapshot(key(), Ok(Box::new(snapshot)))
+}
+
+#[test]
+fn a_task_for_a_person_is_read_whole_and_ended_by_a_choice() {
+    for (keys, wanted) in
+        [("1", "yes"), ("2two pages⏎", "yes, two pages"), ("3no pen⏎", "no, no pen"), ("4", "no")]
+    {
+        let mut app = watching((80, 24));
+        reply(&mut app, human_task());
+        press(&mut app, "⏎");
+        let shown = text(&app);
+        for words in ["Sign the contract", "Both pages\\u{202e}.", "{\"who\":\"Ada\"}", "1 Done"] {
+            assert!(shown.contains(words), "{words}:\n{shown}");
+        }
+        let effects = written(press(&mut app, keys));
+        assert!(
+            matches!(effects.as_slice(), [PlanAction::Answer { answer, .. }] if answer == wanted),
+            "{effects:?}"
+        );
+    }
+}
+
+#[test]
+fn a_long_question_is_answered_only_after_its_end_was_on_screen() {
+    let mut story = asking_for_a_text();
+    let person = Actor::person("ada");
+    let task = id("choose");
+    story.write(&person, Command::AnswerQuestion { task: task.clone(), answer: "x".to_owned() });
+    story.start("choose");
+    let text_of = (0..60).map(|line| format!("line {line}\n")).collect::<String>();
+    let choices = vec!["left".to_owned(), "right".to_owned()];
+    let ask = QuestionRequest { text: text_of, choices, ..QuestionRequest::default() };
+    story.write(&person, Command::AskQuestion { task, attempt: Some(3), ask: Box::new(ask) });
+    let mut app = watching((80, 24));
+    reply(&mut app, story.stands());
+    assert_eq!(press(&mut app, "⏎1↓⏎"), [], "its end was not on screen: {}", text(&app));
+    for _ in 0..20 {
+        update(&mut app, Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+    }
+    assert!(text(&app).contains("line 59"), "{}", text(&app));
+    assert_eq!(written(press(&mut app, "2")).len(), 1);
+}
+
+#[test]
+fn the_status_of_a_task_is_chosen_from_those_that_it_can_have() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+    press(&mut app, "↓↓↓=");
+    check(&app, "status-of-failed");
+    assert_eq!(written(press(&mut app, "1")), [PlanAction::RetryTask(id("breaks"))]);
+    press(&mut app, "↑=");
+    assert_eq!(written(press(&mut app, "1")), [PlanAction::CompleteTask(id("edit-計画"))]);
+}
+
+#[test]
+fn a_review_can_be_asked_for_from_elsewhere_and_rejects_too() {
+    let (mut app, effects) = program(Screen::Run(Box::new(RunView::new(key(), Intent::Review))), (80, 24));
+    assert_eq!(run_effects(effects), [RunEffect::LoadSnapshot(key()), RunEffect::Preview(key())]);
+    reply(&mut app, Story::new(&Actor::agent("planner")).stands());
+    let preview = Preview { version: 1, digest: "sha256:1".to_owned(), for_people: 1, ..Preview::default() };
+    reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview))));
+    assert!(text(&app).contains("a approve") && text(&app).contains("R reject"), "{}", text(&app));
+    press(&mut app, "Rtoo wide");
+    assert_eq!(written(press(&mut app, "⏎")), [PlanAction::Reject("too wide".to_owned())]);
+}
+
+/// A log with colours and two errors, far from each other.
+fn log_with_errors() -> String {
+    let mut log = String::from("\u{1b}[32mgreen\u{1b}[0m and \u{1b}]0;title\u{7}plain\n");
+    log.extend((0..60).map(|line| format!("step {line}\n")));
+    log.push_str("error: the first\nerror: of the same\n");
+    log.extend((60..120).map(|line| format!("step {line}\n")));
+    log.push_str("waypost:progress hidden\nerror: the second\n");
+    log.extend((120..180).map(|line| format!("step {line}\n")));
+    log
+}
+
+#[test]
+fn a_log_opens_at_its_error_and_is_gone_through_and_searched() {
+    for size in SIZES {
+        let mut app = watching(size);
+        reply(&mut app, middle().stands());
+        press(&mut app, "↓↓↓");
+        reply(&mut app, RunReply::TaskDetail(key(), id("breaks"), detail(&log_with_errors())));
+        assert!(text(&app).contains("error: the second"), "{}", text(&app));
+        check(&app, "log-error");
+        press(&mut app, "n");
+        assert!(text(&app).contains("error: the first"), "it goes round: {}", text(&app));
+        press(&mut app, "p");
+        assert!(text(&app).contains("error: the second"), "{}", text(&app));
+        press(&mut app, "/step 77⏎");
+        assert!(text(&app).contains("step 77") && text(&app).contains("1 line with"), "{}", text(&app));
+        press(&mut app, "F");
+        let selected = text(&app);
+        assert!(!selected.contains("hidden"), "lines of the protocol are no output: {selected}");
+    }
+}
+
+#[test]
+fn the_colours_of_a_log_are_the_terminals_and_nothing_else_comes_through() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    press(&mut app, "↓↓↓");
+    let log = "\u{1b}[1;34mblue\u{1b}[0m \u{1b}[30;40mhidden?\u{1b}[0m \u{1b}[2J\u{1b}]52;c;AAAA\u{7}end\n";
+    reply(&mut app, RunReply::TaskDetail(key(), id("breaks"), detail(log)));
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| render(&app, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let style_of = |wanted: &str| {
+        let (x, y) = (0..24)
+            .find_map(|y| {
+                let line: String = (0..80).map(|x| buffer[(x, y)].symbol()).collect();
+                let at = line.find(wanted)?;
+                Some((line[..at].chars().count() as u16, y))
+            })
+            .unwrap_or_else(|| panic!("{wanted}: {}", text(&app)));
+        buffer[(x, y)].style()
+    };
+    use ratatui::style::Color;
+    assert_eq!(style_of("blue").fg, Some(Color::Blue));
+    let hidden = style_of("hidden?");
+    assert_eq!(hidden.fg, Some(Color::Reset), "text in the colour of its background would be hidden");
+    assert!(text(&app).contains("end") && !text(&app).contains("AAAA"), "{}", text(&app));
+}
+
+#[test]
+fn a_task_is_shown_whole_on_the_whole_screen() {
+    for size in SIZES {
+        let mut app = watching(size);
+        reply(&mut app, middle().stands());
+        press(&mut app, "↓↓↓");
+        let about = vec![
+            ("error", "exit code 1".to_owned()),
+            ("description", "# Break it\n\n- *one*\n- **two**\n\n> quoted words".to_owned()),
+        ];
+        let log = "only line\n".to_owned();
+        let detail = TaskDetail { about, log_bytes: log.len() as u64, log, ..TaskDetail::default() };
+        reply(&mut app, RunReply::TaskDetail(key(), id("breaks"), Box::new(detail)));
+        press(&mut app, "f");
+        check(&app, "run-focus");
+        press(&mut app, "⎋");
+        assert!(text(&app).contains("╭ Tasks"), "{}", text(&app));
+    }
+}
+
+#[test]
+fn no_error_is_cut() {
+    let mut app = watching((60, 15));
+    reply(&mut app, middle().stands());
+    let long = format!("{} the end of it", "a long error with many words ".repeat(5));
+    let error = ErrorMessage { what: long, hint: "do this".to_owned() };
+    update(&mut app, Message::Reply(Reply::Note(error.note())));
+    assert!(text(&app).contains("the end of it; do this"), "{}", text(&app));
+    let mut gone = watching((60, 15));
+    let what = format!("{} is damaged", "/a/long/path".repeat(9));
+    let error = ErrorMessage { what, hint: "in a shell: `waypost doctor`".to_owned() };
+    reply(&mut gone, RunReply::Snapshot(key(), Err(error)));
+    assert!(text(&gone).contains("waypost doctor"), "{}", text(&gone));
 }
 
 #[test]
@@ -723,11 +954,11 @@ fn a_history_compares_any_two_versions_and_restores_one_as_a_new_version() {
         // Marked: the others are compared with it, whichever is earlier.
         press(&mut app, "↓");
         history_reply(&mut app, HistoryReply::Compared(key(), (7, 8), compared()));
-        press(&mut app, " ");
+        press(&mut app, "m");
         assert_eq!(history_effects(press(&mut app, "↓↓")), [HistoryEffect::Compare(key(), 6, 8)]);
         history_reply(&mut app, HistoryReply::Compared(key(), (6, 8), compared()));
         assert!(text(&app).contains("from version 6 to 8"), "{}", text(&app));
-        press(&mut app, "r");
+        press(&mut app, "v");
         assert!(text(&app).contains("Version 10 will be a copy of version 6"), "{}", text(&app));
         let restore = HistoryEffect::Restore { plan: key(), version: 6, known: 9 };
         assert_eq!(history_effects(press(&mut app, "r")), [restore]);

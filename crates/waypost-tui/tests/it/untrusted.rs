@@ -42,15 +42,15 @@ fn nothing_in_a_plan_reaches_the_terminal_raw() {
         check_cells(&mut world);
         world.press("tab");
         check_cells(&mut world);
-        world.press("esc a");
+        world.press("esc b");
         check_cells(&mut world);
         world.press("esc down");
     }
-    world.press("end d");
+    world.press("end D");
     check_cells(&mut world);
     let mut world = World::plan_list(vec![("evil", nasty())], (80, 24));
     check_cells(&mut world);
-    world.press("s");
+    world.press("i");
     check_cells(&mut world);
 }
 

@@ -1,6 +1,8 @@
 //! `waypost doctor`: checks that every plan follows from its history, that derived tables agree with it, and that the
 //! configured Slurm cluster responds.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
@@ -10,6 +12,7 @@ use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 
 /// Maximum number of leases reported.
@@ -60,12 +63,15 @@ impl Doctor {
         // The store's own display form: the location that opened it may contain a password.
         let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
+        let shared = check_sharing(context, &plans, self.repair)?;
         let about = plans.store().about()?;
         let (overdue, clock) = unless_damaged(expired_leases(&plans))?;
         let unheard = unless_damaged(unheard(&plans))?;
-        let open = findings.iter().filter(|finding| !finding.repaired).count();
+        let open = findings.iter().filter(|finding| !finding.repaired).count() + shared.len();
         if context.out.json {
             let found = findings.iter().map(|finding| json!(finding));
+            let of_shared = |what: &String| json!({ "what": what, "repaired": false });
+            let found = found.chain(shared.iter().map(of_shared));
             let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
             let about: serde_json::Map<_, _> =
                 about.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
@@ -108,9 +114,11 @@ impl Doctor {
                 let repaired = if finding.repaired { " (repaired)" } else { "" };
                 context.out.line(format!("{plan}{}{repaired}", finding.what));
             }
+            shared.iter().for_each(|finding| context.out.line(finding));
         }
         if open > 0 {
-            let can_help = findings.iter().any(|finding| finding.repairable && !finding.repaired);
+            let can_help =
+                !shared.is_empty() || findings.iter().any(|finding| finding.repairable && !finding.repaired);
             let hint = if can_help && !self.repair {
                 "`waypost doctor --repair` repairs what it can from what is intact"
             } else {
@@ -124,6 +132,24 @@ impl Doctor {
         config?;
         tell_of_cluster(context, &cluster)
     }
+}
+
+/// Returns what is wrong with plans that are shared through git.
+fn check_sharing(context: &Context, plans: &Arc<PlanStore>, repair: bool) -> Outcome<Vec<String>> {
+    let service = context.service(plans);
+    if service.sharing_status()?.tag.is_empty() {
+        return Ok(Vec::new());
+    }
+    let shared = match shared_branch::find(context) {
+        Ok(found) => found.shared,
+        Err(failure) => {
+            return Ok(vec![format!("the branch of shared plans cannot be read: {}", failure.message)]);
+        }
+    };
+    if repair {
+        service.repair_sharing(&shared)?;
+    }
+    Ok(service.check_sharing(&shared)?)
 }
 
 /// Returns an empty result if a file is damaged: the findings already name it.

@@ -1,6 +1,8 @@
 //! `waypost init`: registers Waypost with agent hosts and writes the instructions for agents.
 
 mod file_change;
+mod git;
+mod git_hook;
 mod hosts;
 mod merge;
 mod report;
@@ -56,11 +58,15 @@ The files start `waypost` on PATH, or, when this runs from npx or uvx, the same 
 --example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes
 example-plan.json, which runs with it.
 
+--git-hooks writes a prepare-commit-msg hook, and nothing else. A hook that is there already is kept and runs first.
+
 Examples:
   waypost init --print
   waypost init --example
   waypost init --client claude --client codex
-  waypost init --client cursor --command npx --yes";
+  waypost init --client cursor --command npx --yes
+  waypost init --git
+  waypost init --git-hooks";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -85,10 +91,22 @@ pub(crate) struct Init {
     /// Write an executor and a plan that runs with it, to try out
     #[arg(long)]
     example: bool,
+    /// Share plans with the other clones of this repository: create the branch, or take up the remote's
+    #[arg(long, conflicts_with_all = ["print", "example", "clients"])]
+    git: bool,
+    /// Write only a git hook that names the claimed task in each commit (Waypost-Task: PLAN/TASK)
+    #[arg(long, conflicts_with_all = ["clients", "example", "command"])]
+    git_hooks: bool,
 }
 
 impl Init {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.git {
+            return git::run(context);
+        }
+        if self.git_hooks {
+            return git_hook::install(context, self.print, self.yes);
+        }
         let folders = context.folders()?;
         let by = context.actor()?.kind;
         let hosts = self.wanted(&folders.workspace);

@@ -1,9 +1,12 @@
 //! One file for each subcommand. Each parses its options, calls the service or the store, and reports the result.
 
+pub(crate) mod annotate;
 pub(crate) mod answer;
 pub(crate) mod archive;
 pub(crate) mod ask_release;
+pub(crate) mod commit_trailer;
 pub(crate) mod completions;
+pub(crate) mod conflicts;
 pub(crate) mod continue_planning;
 pub(crate) mod copy;
 pub(crate) mod cost;
@@ -15,6 +18,7 @@ pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod find;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod http_listener;
@@ -41,9 +45,11 @@ pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
+pub(crate) mod share;
 pub(crate) mod show;
 pub(crate) mod signers;
 pub(crate) mod submit;
+pub(crate) mod sync;
 pub(crate) mod task_add;
 pub(crate) mod task_lifecycle;
 pub(crate) mod task_move;

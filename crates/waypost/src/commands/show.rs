@@ -2,11 +2,14 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::Plan;
+use waypost_core::{Plan, Task};
 use waypost_formats::render_plan_command;
+use waypost_git::TASK_TRAILER;
+use waypost_service::{CommitsOfTask, task_commits};
 
 use waypost_cli::context::{Context, task_of, whole_task_of};
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::repository;
 use waypost_cli::view::tree::Page;
 use waypost_cli::view::{self, levels, text};
 
@@ -189,9 +192,37 @@ impl Show {
 
 fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
     let task = whole_task_of(plan, task)?;
+    let commits = commits_of(plan, task, context)?;
     if context.out.json {
-        return context.out.value(&view::json::task(plan, task, text::now()));
+        let mut value = view::json::task(plan, task, text::now());
+        if !commits.commits.is_empty() {
+            value["commits"] = json!(commits.commits);
+        }
+        return context.out.value(&value);
     }
     view::task::print(plan, task, text::now(), &mut context.out);
+    for (number, commit) in commits.commits.iter().enumerate() {
+        let name = if number == 0 { "commits" } else { "" };
+        let words =
+            format!("{} {} ({}, {})", commit.short(), commit.title, commit.author, commit.at.to_the_second());
+        view::task::field(&mut context.out, name, &words);
+    }
+    if commits.more {
+        context.out.say(format!(
+            "more: git log --all --grep '{TASK_TRAILER}: {}/{}'",
+            plan.id(),
+            task.spec.id
+        ));
+    }
+    if let Some(note) = commits.note {
+        context.out.note(note);
+    }
     Ok(())
+}
+
+/// The commits of the repository around the workspace that name the task.
+fn commits_of(plan: &Plan, task: &Task, context: &Context) -> Outcome<CommitsOfTask> {
+    let repository = repository::around(&context.folders()?.workspace);
+    let find = |repository| task_commits(&repository, plan.id(), &task.spec.id, plan.state().created_at);
+    Ok(repository.map(find).unwrap_or_default())
 }

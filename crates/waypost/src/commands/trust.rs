@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use waypost_account::{TrustRecord, TrustRecords, trust_digest};
+use waypost_account::{Terminal, TrustRecord, TrustRecords, trust_digest};
 
 use waypost_cli::actor::account;
 use waypost_cli::context::{Context, note_store};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::load_config::{self, Folders};
+use waypost_cli::shared_branch;
+use waypost_cli::store_location::StoreLocation;
 use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
 use waypost_cli::workspace_config::{WorkspaceConfig, account_file};
@@ -105,9 +107,17 @@ impl Trust {
         };
         let place = context.store_location_of(&folders.workspace)?;
         let is_other_store = note_store(&place)?;
+        let remote = trust_plans(context, &folders, &place, &mut terminal)?;
         if context.out.json {
             let digest = trust_digest(&brought.files());
-            return context.out.value(&json!({ "path": shown, "digest": digest, "trusted": true }));
+            let mut value = json!({ "path": shown, "digest": digest, "trusted": true });
+            if let Some(remote) = remote {
+                value["plans_from"] = remote.into();
+            }
+            return context.out.value(&value);
+        }
+        if let Some(remote) = remote {
+            context.out.line(format!("trusted the plans of {remote}"));
         }
         if is_other_store {
             let words = "is trusted in place of the store that was there; approve again what it is to run";
@@ -117,6 +127,43 @@ impl Trust {
         }
         Ok(())
     }
+}
+
+/// Asks to trust the plans that travel with the repository, if there are any and nobody has. Returns the remote that is
+/// trusted now.
+fn trust_plans(
+    context: &Context,
+    folders: &Folders,
+    place: &StoreLocation,
+    terminal: &mut Terminal,
+) -> Outcome<Option<String>> {
+    let config = load_config::load(folders, None, context.actor()?.kind)?;
+    // Most folders share no plans, and some are in no repository.
+    let Ok(mut found) = shared_branch::find_with(folders, &config, place) else { return Ok(None) };
+    let shared = &found.shared;
+    let tracking = shared.remote.as_ref().map(|remote| shared.name.tracking(remote));
+    let names = std::iter::once(shared.name.as_str()).chain(tracking.as_deref());
+    let tips = names.map(|name| shared.repository.tip(name));
+    let has_branch =
+        tips.collect::<Result<Vec<_>, _>>().map_err(shared_branch::failure)?.iter().any(Option::is_some);
+    if shared.trusted || !has_branch {
+        return Ok(None);
+    }
+    let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
+    let (branch, address) = (found.branch_name(), found.shown());
+    terminal.write_line(&format!("this repository shares plans: {branch} of {address}")).map_err(failed)?;
+    terminal
+        .write_line(
+            "whoever may push there writes what your agents read as tasks; nothing of it starts by itself",
+        )
+        .map_err(failed)?;
+    let typed = terminal.ask("trust these plans? [y/N] ").map_err(failed)?;
+    if !matches!(typed.trim().to_lowercase().as_str(), "y" | "yes") || !found.trust(context, "terminal")? {
+        return Ok(None);
+    }
+    let plans = context.plans_in(place)?;
+    context.service(&plans).release_withheld(&context.caller()?)?;
+    Ok(Some(format!("{branch} ({address})")))
 }
 
 impl Untrust {

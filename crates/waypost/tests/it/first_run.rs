@@ -134,7 +134,7 @@ fn at_a_terminal_the_demo_leads_from_approval_over_a_failure_to_the_end() {
     tmux.line("t");
     tmux.wait("Tasks ");
     tmux.press(&["q"]);
-    tmux.wait("SCOPE");
+    tmux.wait("STATE");
     tmux.press(&["q"]);
     let asks_again = |screen: &str| screen.trim_end().ends_with("t, d, or Enter to end:");
     tmux.wait_until("it asks again", asks_again);

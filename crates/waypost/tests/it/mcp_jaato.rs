@@ -1,6 +1,7 @@
 //! Two agents in two processes on one store: the parent and its subagent of the jaato document, from beginning to end.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
@@ -21,8 +22,13 @@ impl Agent {
     }
 
     pub(crate) fn with_toolset(workspace: &Workspace, toolset: &str, name: &str) -> Self {
+        Self::in_folder(workspace, &workspace.work(), toolset, name)
+    }
+
+    pub(crate) fn in_folder(workspace: &Workspace, folder: &Path, toolset: &str, name: &str) -> Self {
         let mut process = workspace
             .command(env!("CARGO_BIN_EXE_waypost"))
+            .current_dir(folder)
             .args(["mcp", "--toolset", toolset, "--agent", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -61,6 +67,12 @@ impl Agent {
                 return message["result"].clone();
             }
         }
+    }
+
+    /// Calls a tool, and returns whether it did what it was asked, with its answer.
+    pub(crate) fn attempt(&mut self, tool: &str, arguments: Value) -> (bool, Value) {
+        let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
+        (result["isError"] != true, result["structuredContent"].clone())
     }
 
     /// Calls a tool that has to do what it is asked.

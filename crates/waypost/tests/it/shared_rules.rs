@@ -99,10 +99,12 @@ fn one_mcp_server_adds_tasks_of_many_calls_in_flight_and_all_are_kept() {
 
 #[test]
 fn requests_to_the_http_api_add_tasks_at_the_same_time_and_all_are_kept() {
-    const REQUESTS: usize = 20;
+    // Of more requests at once, a server may refuse some of one token with 429 and a time to wait.
+    const AT_ONCE: usize = 10;
     let front_ends = FrontEnds::start();
     create(&front_ends, "p");
-    let replies = front_ends.http_all(Agent, vec![add_over_http("p"); REQUESTS]);
+    let wave = || front_ends.http_all(Agent, vec![add_over_http("p"); AT_ONCE]);
+    let replies = [wave(), wave()].into_iter().flatten().collect();
     check_all_kept(&front_ends, "p", replies);
 }
 

@@ -93,16 +93,16 @@ fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it()
     tmux.press(&["Enter"]);
     tmux.wait("Write it anew");
     // A cycle is told with its path as soon as it is there, and is not saved.
-    tmux.press(&["a"]);
+    tmux.press(&["b"]);
     tmux.type_in("write");
     tmux.press(&["Tab", "Enter"]);
     tmux.wait("read → write → read");
     tmux.press(&["s"]);
     tmux.wait("not saved");
-    tmux.press(&["u"]);
+    tmux.press(&["z"]);
     tmux.wait_gone("read → write → read");
     // A new task, and meanwhile one from the shell.
-    tmux.press(&["n"]);
+    tmux.press(&["N"]);
     tmux.type_in("Tell the others 日本");
     tmux.press(&["Enter"]);
     tmux.wait("Tell the others 日本");
@@ -199,10 +199,10 @@ fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     let tmux = Tmux::new(&workspace, 100, 30);
     tmux.line("waypost tui demo --watch");
     tmux.wait("nothing is running");
-    tmux.press(&["p"]);
+    tmux.press(&["P"]);
     tmux.wait("paused");
     assert!(says(&workspace, &["show", "demo", "--json"]).contains("\"paused\""));
-    tmux.press(&["p"]);
+    tmux.press(&["P"]);
     tmux.wait("nothing is running");
     // Another process runs it; this one follows.
     says(&workspace, &["run", "demo"]);
@@ -211,7 +211,7 @@ fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     tmux.wait("Versions");
     tmux.press(&["End"]);
     tmux.wait("Version 1: created");
-    tmux.press(&["r"]);
+    tmux.press(&["v"]);
     tmux.wait("Restore version 1");
     tmux.press(&["r"]);
     tmux.wait("restored version 1 as version");
@@ -271,7 +271,7 @@ fn edits_that_nobody_could_save_are_kept_in_a_file_when_the_program_is_ended_fro
     for (number, signal) in [Signal::TERM, Signal::HUP].into_iter().enumerate() {
         tmux.line("TMPDIR=$PWD waypost tui demo");
         tmux.wait("Write it anew");
-        tmux.press(&["n"]);
+        tmux.press(&["N"]);
         tmux.wait("Complexity");
         tmux.type_in("Never saved");
         tmux.wait("Never saved");
@@ -325,7 +325,7 @@ fn an_editor_of_the_persons_choice_gets_the_terminal_and_gives_it_back() {
     let tmux = Tmux::new(&workspace, 100, 30);
     tmux.line(&format!("EDITOR='sh {}' waypost tui demo", script.display()));
     tmux.wait("Read the module");
-    tmux.press(&["e"]);
+    tmux.press(&["E"]);
     tmux.wait("Read all modules");
     tmux.press(&["s"]);
     tmux.wait("saved as version 2");
@@ -409,7 +409,7 @@ fn it_says_kindly_where_it_cannot_be_shown() {
 fn keys_of_the_configuration_hold_and_mistakes_in_them_are_named() {
     let workspace = workspace();
     configure(&workspace, "[tui]\nmouse = false\n[tui.keys]\nrun.history = \"v\"\n");
-    let tmux = Tmux::new(&workspace, 100, 30);
+    let tmux = Tmux::new(&workspace, 160, 30);
     tmux.line("waypost tui demo --watch");
     tmux.wait("v history");
     assert_eq!(tmux.value("mouse_any_flag"), "0");

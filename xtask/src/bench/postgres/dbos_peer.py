@@ -3,6 +3,7 @@ Each process has its own executor id and takes so many at a time (its documentat
 more often than by default."""
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -34,20 +35,22 @@ def launch(name):
 
 
 @DBOS.workflow()
-def one(sent):
+def one(sent, kind="nothing"):
     if sent:
         late.append(time.time() - sent)
+    if kind == "process":
+        subprocess.run(["/bin/true"], check=True)
 
 
-def enqueue(client, sent):
+def enqueue(client, sent, kind="nothing"):
     options = {"queue_name": "work", "workflow_name": "one", "app_version": "1", "application_name": "bench"}
-    client.enqueue(options, sent)
+    client.enqueue(options, sent, kind)
 
 
-def submit(count):
+def submit(count, kind):
     """It has no call for several at once: several threads share the work."""
     client = DBOSClient(system_database_url=url)
-    turns = [threading.Thread(target=lambda: [enqueue(client, None) for _ in range(count // 4)]) for _ in range(4)]
+    turns = [threading.Thread(target=lambda: [enqueue(client, None, kind) for _ in range(count // 4)]) for _ in range(4)]
     [turn.start() for turn in turns]
     [turn.join() for turn in turns]
 
@@ -76,7 +79,7 @@ if verb == "setup":
     launch("setup")
     os._exit(0)
 elif verb == "submit":
-    submit(int(sys.argv[3]))
+    submit(int(sys.argv[3]), sys.argv[4])
 elif verb == "trickle":
     trickle(float(sys.argv[3]), float(sys.argv[4]))
 elif verb == "work":

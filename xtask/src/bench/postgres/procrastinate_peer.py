@@ -19,9 +19,11 @@ late = []
 
 
 @app.task(queue="work", name="nothing")
-async def nothing(sent):
+async def nothing(sent, kind="nothing"):
     if sent:
         late.append(time.time() - sent)
+    if kind == "process":
+        await (await asyncio.create_subprocess_exec("/bin/true")).wait()
 
 
 async def setup():
@@ -29,10 +31,10 @@ async def setup():
         await app.schema_manager.apply_schema_async()
 
 
-async def submit(count):
+async def submit(count, kind):
     async with app.open_async():
         for begin in range(0, count, BATCH):
-            jobs = [{"sent": None}] * min(BATCH, count - begin)
+            jobs = [{"sent": None, "kind": kind}] * min(BATCH, count - begin)
             await nothing.batch_defer_async(*jobs)
 
 
@@ -65,7 +67,7 @@ async def work(name):
 if verb == "setup":
     asyncio.run(setup())
 elif verb == "submit":
-    asyncio.run(submit(int(sys.argv[3])))
+    asyncio.run(submit(int(sys.argv[3]), sys.argv[4]))
 elif verb == "trickle":
     asyncio.run(trickle(float(sys.argv[3]), float(sys.argv[4])))
 elif verb == "work":

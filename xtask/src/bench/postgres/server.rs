@@ -10,13 +10,13 @@ use super::cpu_time::used_seconds;
 use crate::postgres;
 
 /// A server with default settings: a commit is on disk when it returns.
-pub(super) struct Server {
+pub(in crate::bench) struct Server {
     server: PostgresServer,
     main: u32,
 }
 
 impl Server {
-    pub(super) fn start() -> Result<Self> {
+    pub(in crate::bench) fn start() -> Result<Self> {
         let server = postgres::server()?;
         // The file belongs to another user, so it is read through a query.
         let pids = server.database().sql("SELECT pg_read_file('postmaster.pid')");
@@ -24,16 +24,16 @@ impl Server {
         Ok(Self { server, main })
     }
 
-    pub(super) fn database(&self) -> PostgresDatabase {
+    pub(in crate::bench) fn database(&self) -> PostgresDatabase {
         self.server.database()
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(in crate::bench) fn port(&self) -> u16 {
         self.server.port()
     }
 
     /// Returns the CPU time of all its processes in seconds, including exited ones.
-    pub(super) fn used_seconds(&self) -> Result<f64> {
+    pub(in crate::bench) fn used_seconds(&self) -> Result<f64> {
         let main = self.main;
         let children = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children"))?;
         // A child may exit just now; its time then counts for its parent.

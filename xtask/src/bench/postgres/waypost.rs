@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
     Actor, Command as Order, Draft, Json, Phase, PlanId, Position, Task, TaskId, TaskSpec, Work,
 };
+use waypost_service::{Caller, Guard, Presence, Service};
 use waypost_store::{Durability, NewPlan, PlanStore, WriteRequest};
 use waypost_testkit::postgres::PostgresDatabase;
 
@@ -16,6 +19,8 @@ use super::server::{Psql, Server};
 use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, pause, until};
 use crate::exec::{binary, cache_dir};
 
+/// The profile of the measured program: that of this one. Only figures of optimised programs mean something.
+const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;
 /// Slots of the queue per worker: the default concurrency of a queue.
@@ -26,6 +31,23 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const BATCH_EVERY: Duration = Duration::from_millis(10);
 /// Maximum time until the last tasks start.
 const LAST_START: Duration = Duration::from_secs(30);
+
+/// How long the task of a machine that dies takes to start elsewhere.
+pub(super) struct Recovery {
+    pub(super) seconds: f64,
+    pub(super) lease_seconds: f64,
+}
+
+/// What workers did with a backlog of plans.
+pub(super) struct Backlog {
+    pub(super) seconds: f64,
+    pub(super) megabytes: Vec<f64>,
+}
+
+/// Between two looks at a task.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Transactions per second of an idle worker.
+pub(super) const IDLE_TRANSACTIONS_MAX: f64 = 0.2;
 
 /// How long an idle worker is observed, in seconds.
 const IDLE_SECONDS: u64 = 60;
@@ -39,7 +61,7 @@ pub(super) struct Idle {
 pub(super) struct Waypost<'a> {
     server: &'a Server,
     database: PostgresDatabase,
-    plans: PlanStore,
+    plans: Arc<PlanStore>,
     /// The slots of the queue; by default [`SLOTS_EACH`] for each worker.
     slots: Option<usize>,
 }
@@ -48,7 +70,7 @@ impl<'a> Waypost<'a> {
     /// Starts with an empty database.
     pub(super) fn new(server: &'a Server) -> Result<Self> {
         let database = server.database();
-        let plans = PlanStore::new(waypost_store::open(database.url(), Durability::Full)?);
+        let plans = Arc::new(PlanStore::new(waypost_store::open(database.url(), Durability::Full)?));
         Ok(Self { server, database, plans, slots: None })
     }
 
@@ -90,11 +112,24 @@ impl<'a> Waypost<'a> {
         Ok(())
     }
 
+    /// Starts a plan as its author does: workers run nothing without the record of it.
+    fn start(&self, plan: &PlanId) -> Result<()> {
+        let service = Service::new(Arc::clone(&self.plans), Arc::new(config(SLOTS_EACH)?));
+        let caller = Caller::new(author()).present(Presence::new("terminal"));
+        let started = service.start(&caller, plan, false, Guard::NONE);
+        started.map(drop).map_err(|error| anyhow::anyhow!("plan {plan} cannot be started: {error:?}"))
+    }
+
     /// Activates plans and waits until they are completed.
     fn complete(&self, ids: &[PlanId]) -> Result<()> {
         for id in ids {
-            self.write(id, Order::Activate)?;
+            self.start(id)?;
         }
+        self.wait_for(ids)
+    }
+
+    /// Waits until plans are completed.
+    fn wait_for(&self, ids: &[PlanId]) -> Result<()> {
         let mut open = ids.to_vec();
         until(POLL_INTERVAL, || {
             let mut over = true;
@@ -142,6 +177,59 @@ impl<'a> Waypost<'a> {
         Ok(Idle { transactions: transactions / IDLE_SECONDS as f64, connections: connections - others })
     }
 
+    /// Measures how long a task of a machine that dies takes to start on another one. Each worker has process ids of its own, so
+    /// that neither can see whether the other is alive.
+    pub(super) fn recovery(&self) -> Result<Recovery> {
+        let apart = |number: usize| -> Result<Command> {
+            let inner = worker(number, self.database.url(), Stdout::Discarded, 2)?;
+            let mut command = Command::new("unshare");
+            command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(inner.get_program());
+            command.args(inner.get_args()).env_clear().stderr(std::process::Stdio::null());
+            if let Some(folder) = inner.get_current_dir() {
+                command.current_dir(folder);
+            }
+            Ok(command)
+        };
+        let plan = self.create(1, "long")?;
+        self.start(&plan)?;
+        let first = WorkerProcesses::start([apart(0)?].into_iter(), Stdout::Discarded)?;
+        let attempt = || -> Result<Option<u32>> {
+            let held = self
+                .plans
+                .with_plan(&plan, |plan| plan.in_progress().next().map(|task| task.state.attempt))?;
+            Ok(held)
+        };
+        until(LOOK_INTERVAL, || Ok(attempt()?.filter(|attempt| *attempt == 1)))?;
+        let second = WorkerProcesses::start([apart(1)?].into_iter(), Stdout::Discarded)?;
+        // It has read the plan, and the first has renewed its lease since.
+        pause(Duration::from_secs(8));
+        // Each heartbeat renews the lease: it ends at most its length after the death.
+        let begin = Instant::now();
+        drop(first);
+        until(LOOK_INTERVAL, || Ok(attempt()?.filter(|attempt| *attempt == 2)))?;
+        let seconds = begin.elapsed().as_secs_f64();
+        drop(second);
+        let lease_seconds = f64::from(Config::default().lease_seconds);
+        Ok(Recovery { seconds, lease_seconds })
+    }
+
+    /// Measures workers that start when all these plans are active.
+    pub(super) fn backlog(&self, workers: usize, tasks: &[usize]) -> Result<Backlog> {
+        let ids: Vec<PlanId> =
+            tasks.iter().map(|&tasks| self.create(tasks, "noop")).collect::<Result<_>>()?;
+        for id in &ids {
+            self.start(id)?;
+        }
+        let commands = (0..workers)
+            .map(|number| worker(number, self.database.url(), Stdout::Discarded, SLOTS_EACH * workers));
+        let begin = Instant::now();
+        let commands: Vec<Command> = commands.collect::<Result<_>>()?;
+        let workers = WorkerProcesses::start(commands.into_iter(), Stdout::Discarded)?;
+        self.wait_for(&ids)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        Ok(Backlog { seconds, megabytes: workers.peak_megabytes()? })
+    }
+
     /// Counts the traffic between workers and server for a plan of this size.
     pub(super) fn counted(&self, workers: usize, tasks: usize, executor: &str) -> Result<Counted> {
         let proxy = CountingProxy::to(self.server.port())?;
@@ -160,7 +248,7 @@ impl<'a> Waypost<'a> {
         while workers.next_line(Duration::ZERO).is_some() {}
         // A task for a person keeps the plan open.
         let plan = self.create(1, "human")?;
-        self.write(&plan, Order::Activate)?;
+        self.start(&plan)?;
         let mut sent: HashMap<String, Instant> = HashMap::new();
         let begin = Instant::now();
         let batch_every = BATCH_EVERY.max(Duration::from_secs_f64(1.0 / rate));
@@ -199,15 +287,24 @@ fn spec(number: usize, executor: &str) -> Result<TaskSpec> {
     Ok(TaskSpec { work: Some(Box::new(work)), ..TaskSpec::new(id, "") })
 }
 
+/// The configuration of workers, as they read it.
+fn config_text(slots: usize) -> String {
+    format!(
+        "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n\n[executors.sleep]\nkind = \"process\"\ncommand = [\"/bin/sleep\", \"0.05\"]\n\n[executors.long]\nkind = \"process\"\ncommand = [\"/bin/sleep\", \"600\"]\n\n[queues.default]\nconcurrency = {slots}\n"
+    )
+}
+
+fn config(slots: usize) -> Result<Config> {
+    let layer = Layer { origin: Origin::User, name: "bench".to_owned(), text: config_text(slots) };
+    Config::load(&[layer], []).map_err(|error| anyhow::anyhow!("{error:?}"))
+}
+
 /// A worker in a workspace of its own.
 fn worker(number: usize, url: &str, stdout: Stdout, slots: usize) -> Result<Command> {
     let workspace = cache_dir().join("bench-postgres").join(format!("worker{number}"));
     std::fs::create_dir_all(&workspace)?;
-    let config = format!(
-        "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n\n[queues.default]\nconcurrency = {slots}\n"
-    );
-    std::fs::write(workspace.join("worker.toml"), config)?;
-    let mut command = Command::new(binary("release"));
+    std::fs::write(workspace.join("worker.toml"), config_text(slots))?;
+    let mut command = Command::new(binary(PROFILE));
     let log = std::fs::File::create(workspace.join("worker.log"))?;
     command
         .current_dir(&workspace)

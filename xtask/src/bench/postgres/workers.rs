@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::cpu_time::used_seconds;
 use super::server::{Psql, Server};
+use crate::bench::measure::peak_megabytes;
 
 /// Time between two polls of a figure.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -59,6 +60,11 @@ impl WorkerProcesses {
             let used = used_seconds(child.id()).context("a worker exited early")?;
             Ok(sum + used.own + used.of_children)
         })
+    }
+
+    /// Returns the peak memory of each worker so far.
+    pub(super) fn peak_megabytes(&self) -> Result<Vec<f64>> {
+        self.workers.iter().map(|(child, _)| peak_megabytes(child.id())).collect()
     }
 
     /// Waits until the workers use no CPU time: they have started and wait for work.
@@ -120,7 +126,7 @@ fn read_lines(mut output: impl BufRead + Send + 'static, sender: Sender<OutputLi
 }
 
 /// Pauses: a measurement polls figures that send no notification.
-pub(super) fn pause(time: Duration) {
+pub(in crate::bench) fn pause(time: Duration) {
     let (_nobody, never) = channel::<()>();
     let _over = never.recv_timeout(time);
 }

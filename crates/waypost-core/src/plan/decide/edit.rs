@@ -285,7 +285,7 @@ impl Plan {
 
     /// Whether an event changes the name under which work receives the output of a task without work. Other names are in the
     /// digest.
-    fn renames_output(&self, event: &Event) -> bool {
+    pub(super) fn renames_output(&self, event: &Event) -> bool {
         let Event::TaskRevised { task } = event else { return false };
         self.find(task.id.as_str()).is_some_and(|number| {
             self.spec_of(number).provides != task.provides
@@ -309,7 +309,7 @@ impl Plan {
     }
 
     /// Whether an event changes [`Plan::work_digest`]. The random test compares both after every command.
-    fn changes_work(&self, event: &Event) -> bool {
+    pub(super) fn changes_work(&self, event: &Event) -> bool {
         if let Event::PlanRevised { title, goal, queue, .. } = event {
             // Checked last: it costs a pass over all tasks.
             return (title.is_some() || goal.is_some() || queue.is_some()) && self.has_machine_work();
@@ -568,18 +568,6 @@ impl Plan {
             draft.tasks.iter().map(|task| (task.spec.id.as_str(), &task.spec)).collect();
         let order = self.order();
         self.keeps_what_runs(&wanted)?;
-
-        let spec = &draft.spec;
-        let mut events = self.revised(&PlanChanges {
-            title: Some(spec.title.clone()),
-            goal: Some(spec.goal.clone()),
-            status: Some(spec.status.clone()),
-            owner: Some(spec.owner.clone()),
-            queue: Some(spec.queue.clone()),
-            token_budget: Some(spec.token_budget),
-            body: Some(spec.body.clone()),
-            foreign: Some(spec.foreign.clone()),
-        })?;
         let mut reset = Vec::new();
         for &number in &order {
             let (slot, old) = (self.slot(number), self.spec_of(number));
@@ -589,10 +577,43 @@ impl Plan {
                 reset.push(old.id.clone());
             }
         }
+        let mut events = self.revision(draft)?;
         // Resets and additions come first, so that the plan does not end in between.
         if !reset.is_empty() {
             events.push(Event::TasksReset { tasks: reset });
         }
+        events.extend(self.reshaped(draft, &wanted, &order));
+        Ok(events)
+    }
+
+    /// Returns the events that give this plan the author's part of a valid draft. The results of tasks stay.
+    pub(super) fn replacement(&self, draft: &Draft) -> Vec<Event> {
+        let wanted: HashMap<&str, &TaskSpec> =
+            draft.tasks.iter().map(|task| (task.spec.id.as_str(), &task.spec)).collect();
+        // A valid draft has no text that is too long.
+        let mut events = self.revision(draft).unwrap_or_default();
+        events.extend(self.reshaped(draft, &wanted, &self.order()));
+        events
+    }
+
+    /// Returns the event that gives the plan itself the author's part of a draft.
+    fn revision(&self, draft: &Draft) -> Decision {
+        let spec = &draft.spec;
+        self.revised(&PlanChanges {
+            title: Some(spec.title.clone()),
+            goal: Some(spec.goal.clone()),
+            status: Some(spec.status.clone()),
+            owner: Some(spec.owner.clone()),
+            queue: Some(spec.queue.clone()),
+            token_budget: Some(spec.token_budget),
+            body: Some(spec.body.clone()),
+            foreign: Some(spec.foreign.clone()),
+        })
+    }
+
+    /// Returns the events that add, move, revise, remove and reorder tasks, `order` of which the plan has.
+    fn reshaped(&self, draft: &Draft, wanted: &HashMap<&str, &TaskSpec>, order: &[u32]) -> Vec<Event> {
+        let mut events = Vec::new();
         let parents_first: Vec<&TaskSpec> = parents_first(&draft.tasks).collect();
         let added = parents_first.iter().filter(|spec| self.find(spec.id.as_str()).is_none());
         let added: Vec<TaskSpec> = added.map(|spec| (*spec).clone()).collect();
@@ -612,7 +633,7 @@ impl Plan {
             }
         }
         let mut removed = Vec::new();
-        for &number in &order {
+        for &number in order {
             let (slot, old) = (self.slot(number), self.spec_of(number));
             let Some(new) = wanted.get(old.id.as_str()) else {
                 let parent_goes = slot.parent != NONE && !wanted.contains_key(self.id_of(slot.parent));
@@ -630,7 +651,7 @@ impl Plan {
             events.push(Event::TasksRemoved { tasks: removed });
         }
         events.extend(self.reorderings(draft));
-        Ok(events)
+        events
     }
 
     fn keeps_what_runs(&self, wanted: &HashMap<&str, &TaskSpec>) -> Result<(), Refusal> {

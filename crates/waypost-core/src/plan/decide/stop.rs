@@ -102,6 +102,7 @@ impl Plan {
                 Event::PlanCreated { .. }
                 | Event::PlanRevised { .. }
                 | Event::PlanRestored { .. }
+                | Event::PlanMerged { .. }
                 | Event::TasksReordered { .. }
                 | Event::PlanApproved { .. }
                 | Event::StartRefused { .. }
@@ -126,7 +127,10 @@ impl Plan {
                 | Event::TaskRolledBack { .. }
                 | Event::OutputReceived { .. }
                 | Event::OutputWithdrawn { .. }
-                | Event::TaskHeld { .. } => {}
+                | Event::TaskHeld { .. }
+                | Event::TaskCommented { .. }
+                | Event::TaskLabeled { .. }
+                | Event::TaskAssigned { .. } => {}
             }
         }
         Ok(())
@@ -187,7 +191,8 @@ impl Plan {
 
     fn keep_each_held(&self, mut numbers: impl Iterator<Item = u32>) -> Result<(), Refusal> {
         let held = numbers.find_map(|number| {
-            let hold = self.hold_of(number).filter(|hold| hold.by.kind == ActorKind::Person)?;
+            let binds = |hold: &&Hold| matches!(hold.by.kind, ActorKind::Person | ActorKind::System);
+            let hold = self.hold_of(number).filter(binds)?;
             Some((hold, number))
         });
         let Some((Hold { by, reason }, number)) = held else { return Ok(()) };

@@ -1,5 +1,6 @@
 //! The behaviour of a plan, by example: the name of each test is a true sentence.
 
+mod annotations;
 mod approval;
 mod attempts;
 mod edits;

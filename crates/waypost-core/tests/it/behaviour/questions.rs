@@ -83,6 +83,15 @@ fn a_free_id_is_one_that_no_task_has_had() {
 }
 
 #[test]
+fn an_id_with_the_tag_of_a_clone_has_a_number_that_no_clone_has_given() {
+    let desk =
+        Desk::with(plan_of([task("t2", &[]), task("t7-k7f", &[]), task("t9x-1", &[]), task("t-8", &[])]));
+    let next = |tag: &str| desk.plan.free_task_ids_of(Some(tag)).next();
+    assert_eq!((next("k7f"), next("x9d")), (Some(id("t8-k7f")), Some(id("t8-x9d"))));
+    assert_eq!(desk.plan.free_task_ids().next(), Some(id("t8")));
+}
+
+#[test]
 fn a_number_behind_a_prefix_is_not_given_again_either() {
     let mut desk = Desk::with(plan_of([task("step_1", &[]), task("step_7", &[]), task("t3", &[])]));
     desk.does(ask::remove("step_7", false));

@@ -388,6 +388,15 @@ impl World {
                 let (task, detach) = (self.some_task_that(thought_about), self.dice.chance(50));
                 (by, Command::RollBackTask { task, detach })
             }
+            126 if self.dice.chance(50) => {
+                let (task, words) = (self.some_task(), *self.dice.pick(&["mind the gap", "", "again"]));
+                let command = match *self.dice.pick(&[0, 1, 2]) {
+                    0 => Command::CommentTask { task, text: words.into() },
+                    1 => Command::LabelTask { task, labels: vec![words.into(), "risky".into()] },
+                    _ => Command::AssignTask { task, assignee: words.into() },
+                };
+                (by, command)
+            }
             127 => (by, Command::HoldTask { task: self.some_task(), reason: "not yet".into() }),
             128 => {
                 (by, Command::UnholdTask { task: self.some_task_that(|task| task.state.held().is_some()) })

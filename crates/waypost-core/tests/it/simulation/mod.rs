@@ -72,8 +72,8 @@ impl Seen {
     }
 
     fn was_broad(&self) {
-        assert_eq!(self.commands.len(), 36, "every command was accepted at least once: {:?}", self.commands);
-        assert_eq!(self.events.len(), 37, "every event happened: {:?}", self.events);
+        assert_eq!(self.commands.len(), 39, "every command was accepted at least once: {:?}", self.commands);
+        assert_eq!(self.events.len(), 40, "every event happened: {:?}", self.events);
         for code in [
             "invalid",
             "stale_attempt",
@@ -365,6 +365,27 @@ impl World {
         let skips = matches!(outcome, Outcome::Skipped { .. });
         let by = if skips { ada() } else { Actor::worker("w") };
         self.ask(&by, Command::FinishTask { task, attempt, outcome, retry: None }).unwrap();
+    }
+}
+
+/// Random drafts and commands for plans that are kept elsewhere.
+pub(crate) struct Commands(World);
+
+impl Commands {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(World::new(seed))
+    }
+
+    /// A random draft.
+    pub(crate) fn draft(&mut self) -> Draft {
+        self.0.random_draft()
+    }
+
+    /// A command that such a plan may accept.
+    pub(crate) fn next(&mut self, plan: &Plan, seconds: u64) -> (Actor, Command) {
+        self.0.plan = plan.clone();
+        self.0.seconds = seconds;
+        self.0.random_command()
     }
 }
 

@@ -100,7 +100,7 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
     check(
         "plan_edit",
         json!({ "ops": [{ "op": "body", "body": "x" }] }),
-        "use one of add, revise, remove, move, status, hold, unhold, plan",
+        "use one of add, revise, remove, move, status, hold, unhold, comment, label, assign, plan",
     );
     check(
         "plan_edit",

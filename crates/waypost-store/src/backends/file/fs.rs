@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::conflict_markers::{CONFLICT, first_conflict_line};
 use crate::backends::lock_holder::{HolderWatch, StoppedHolder};
 use crate::error::{BUSY_SECONDS_MAX, Result, StoreError};
 
@@ -65,8 +66,18 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Parses a JSON file, if it exists.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| corrupt(path, error));
+    let parse = |bytes: Vec<u8>| {
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(path, json_damage(&bytes, &error)))
+    };
     read(path)?.map(parse).transpose()
+}
+
+/// Says why a JSON file cannot be parsed, and where.
+pub(super) fn json_damage(bytes: &[u8], error: &serde_json::Error) -> String {
+    match first_conflict_line(bytes) {
+        Some(line) => format!("line {line}: {CONFLICT}"),
+        None => error.to_string(),
+    }
 }
 
 /// Serializes readable JSON: indented by two spaces, with a newline at the end.

@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use waypost_core::canonical::Hash;
 use waypost_core::{Plan, PlanId, Timestamp};
 
-use super::fs::{Stamp, corrupt, failed, open_to_read};
+use super::conflict_markers::{CONFLICT, first_conflict_line, is_conflict_marker};
+use super::fs::{self, Stamp, corrupt, failed, open_to_read};
 use crate::error::{Result, StoreError};
 use crate::rows::{PURGED, VersionRecord};
 use crate::stored_version::{StoredVersion, optional_hash};
@@ -91,10 +92,12 @@ pub(super) fn line(entry: &StoredVersion, file: Option<&str>) -> Result<String> 
 }
 
 /// Returns the versions that can be read in a damaged history, whatever is before, between and after them; each with
-/// the fingerprint of the readable file that belongs to it. Also counts the lines after the last of them.
+/// the fingerprint of the readable file that belongs to it. Also counts the lines after the last of them that may have been
+/// versions.
 pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(StoredVersion, Option<String>)>, u64) {
     let (mut found, mut torn) = (Vec::new(), 0);
-    for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+    let lines = bytes.split(|&byte| byte == b'\n');
+    for line in lines.filter(|line| !line.is_empty() && !is_conflict_marker(line)) {
         torn += 1;
         let Some(begin) = line.iter().position(|&byte| byte == b'{') else { continue };
         let mut entries = serde_json::Deserializer::from_slice(&line[begin..]).into_iter::<VersionRecord>();
@@ -123,6 +126,12 @@ fn not_a_version(error: &serde_json::Error) -> String {
 /// Returns an error about damage in one line of a history.
 fn bad_line(path: &Path, number: u64, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what: format!("{} line {number}", path.display()), detail: detail.to_string() }
+}
+
+/// Returns the damage that a merge left in a history, where reading its last line would only find the last of it.
+fn conflict_in(path: &Path) -> Result<Option<StoreError>> {
+    let bytes = fs::read(path)?.unwrap_or_default();
+    Ok(first_conflict_line(&bytes).map(|number| bad_line(path, number, CONFLICT)))
 }
 
 /// The last line of a history.
@@ -154,7 +163,8 @@ pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>> {
             Some((b'\n', rest)) => rest,
             Some(_) => {
                 let number = count_lines(path)? + 1;
-                return Err(bad_line(path, number, "the line was not written to its end"));
+                let torn = || bad_line(path, number, "the line was not written to its end");
+                return Err(conflict_in(path)?.unwrap_or_else(torn));
             }
         };
         match whole.iter().rposition(|&byte| byte == b'\n') {
@@ -165,7 +175,10 @@ pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>> {
     };
     let mark: Mark = match serde_json::from_slice(&bytes) {
         Ok(mark) => mark,
-        Err(error) => return Err(bad_line(path, count_lines(path)?, not_a_version(&error))),
+        Err(error) => {
+            let damage = bad_line(path, count_lines(path)?, not_a_version(&error));
+            return Err(conflict_in(path)?.unwrap_or(damage));
+        }
     };
     if mark.plan != *plan {
         return Err(bad_line(path, mark.version, format!("it belongs to plan {}", mark.plan)));
@@ -237,6 +250,9 @@ impl ReadPosition {
             if length == 0 {
                 return Ok(());
             }
+            if is_conflict_marker(&line) {
+                return Err(bad_line(path, number, CONFLICT));
+            }
             if !line.ends_with(b"\n") {
                 return Err(bad_line(path, number, "the line was not written to its end"));
             }
@@ -244,7 +260,10 @@ impl ReadPosition {
                 .map_err(|error| bad_line(path, number, not_a_version(&error)))?;
             let before = self.lines.last().map_or(0, |&(_, sequence)| sequence);
             if mark.plan != *plan || mark.version != number || mark.sequence <= before {
-                let detail = format!("version {} of plan {} stands here", mark.version, mark.plan);
+                let mut detail = format!("version {} of plan {} stands here", mark.version, mark.plan);
+                if mark.plan == *plan && mark.version < number {
+                    detail.push_str(" again, as where a merge took the lines of both sides");
+                }
                 return Err(bad_line(path, number, detail));
             }
             self.lines.push((self.length, mark.sequence));

@@ -26,6 +26,8 @@ pub(super) enum Target {
     Subscriptions,
     /// `workers.json`.
     Workers,
+    /// `shared.json`.
+    Shared,
     /// A plan's readable file.
     Plan(PlanId),
     /// A plan's history, as a whole.
@@ -45,6 +47,7 @@ impl Target {
             Self::Leases => layout.leases(),
             Self::Subscriptions => layout.subscriptions(),
             Self::Workers => layout.workers(),
+            Self::Shared => layout.shared(),
             Self::Plan(id) => layout.plan(id),
             Self::History(id) => layout.history(id),
             Self::Snapshot(id) => layout.snapshot(id),

@@ -38,6 +38,9 @@ impl Layout {
     pub(super) fn workers(&self) -> PathBuf {
         self.root.join("workers.json")
     }
+    pub(super) fn shared(&self) -> PathBuf {
+        self.root.join("shared.json")
+    }
     pub(super) fn lock(&self) -> PathBuf {
         self.root.join(".lock")
     }

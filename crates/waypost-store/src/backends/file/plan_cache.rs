@@ -96,7 +96,9 @@ impl PlanCacheEntry {
         let truth = pruned::replay(layout, id)?;
         let readable = match draft {
             None => Readable::Missing,
-            Some(Err(error)) => Readable::Broken(error.to_string()),
+            Some(Err(error)) => {
+                Readable::Broken(fs::json_damage(bytes.as_deref().unwrap_or_default(), &error))
+            }
             Some(Ok(draft)) if draft == truth.to_draft() => Readable::Reformatted,
             Some(Ok(draft)) if draft.version > truth.version() => Readable::Ahead(draft.version),
             Some(Ok(draft)) => Readable::Edited(Box::new(draft)),

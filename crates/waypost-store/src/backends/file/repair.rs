@@ -12,8 +12,10 @@ use super::fs;
 use super::history_file::{self, intact_lines};
 use super::journal::{self, Intent, Target};
 use super::layout::{Layout, StoreFile};
+use super::merge_sides::{self, Line, one_side};
 use super::plan_cache::{PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::{self, PrunedFile};
+use super::renumber::renumber;
 use super::small_files::small_files;
 use crate::clock;
 use crate::error::{Result, StoreError};
@@ -23,7 +25,9 @@ use crate::stored_version::{NO_EVENTS, StoredVersion};
 /// The readable parts of a plan whose files are damaged.
 struct Intact {
     /// The readable versions, each with the fingerprint of the JSON file that was written with it.
-    lines: BTreeMap<u64, (StoredVersion, Option<String>)>,
+    lines: BTreeMap<u64, Line>,
+    /// The readable versions of the other side of a merge.
+    other_side: Vec<StoredVersion>,
     /// The number of unreadable lines after the last of them. Each may have been a version.
     torn: u64,
     /// The plan's JSON file, if Waypost may have written it with the latest version.
@@ -40,15 +44,16 @@ impl Intact {
     /// Reads the same, for a log that ends with `last_number`.
     fn read_below(layout: &Layout, id: &PlanId, last_number: u64) -> Result<Self> {
         let bytes = skip_damage(fs::read(&layout.history(id)))?.unwrap_or_default();
-        let mut lines = BTreeMap::new();
+        let mut candidates: BTreeMap<u64, Vec<Line>> = BTreeMap::new();
         let (found, torn) = intact_lines(&bytes);
         for (entry, file) in found {
             // Every version has a sequence number in the log, so a version larger than its number is wrong.
-            let plausible = 1..=entry.sequence.min(last_number);
-            if entry.plan == *id && plausible.contains(&entry.version) {
-                lines.entry(entry.version).or_insert((entry, file));
+            if entry.plan == *id && (1..=entry.sequence).contains(&entry.version) {
+                candidates.entry(entry.version).or_default().push((entry, file));
             }
         }
+        let (mut lines, other_side) = one_side(candidates);
+        lines.retain(|&version, _| version <= last_number);
         let mut before = 0;
         lines.retain(|_, (entry, _)| {
             let follows = entry.sequence > before;
@@ -56,7 +61,7 @@ impl Intact {
             follows
         });
         let draft = readable_draft(layout, id, &lines)?.filter(|draft| draft.version <= last_number);
-        Ok(Self { lines, torn, draft, kept: PrunedFile::read(layout, id) })
+        Ok(Self { lines, other_side, torn, draft, kept: PrunedFile::read(layout, id) })
     }
 
     /// Returns whether the JSON file was written with the last readable version.
@@ -180,11 +185,7 @@ impl Intact {
 }
 
 /// Reads the plan's JSON file, unless it is older than the history or was changed since the last readable version.
-fn readable_draft(
-    layout: &Layout,
-    id: &PlanId,
-    lines: &BTreeMap<u64, (StoredVersion, Option<String>)>,
-) -> Result<Option<Draft>> {
+fn readable_draft(layout: &Layout, id: &PlanId, lines: &BTreeMap<u64, Line>) -> Result<Option<Draft>> {
     let Some(bytes) = skip_damage(fs::read(&layout.plan(id)))? else { return Ok(None) };
     let Ok(draft) = serde_json::from_slice::<Draft>(&bytes) else { return Ok(None) };
     let belongs = draft.id.as_ref().is_none_or(|named| named == id) && validate(&draft).is_empty();
@@ -225,6 +226,7 @@ pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String> {
     if let Some(draft) = &intact.draft {
         parts.push(format!("{} at version {}", layout.plan(id).display(), draft.version));
     }
+    parts.extend(merge_sides::describe(&intact.other_side));
     Ok(if parts.is_empty() {
         "nothing is intact".to_owned()
     } else {
@@ -285,6 +287,7 @@ pub(super) fn repair(layout: &Layout) -> Result<Vec<(Option<PlanId>, String)>> {
     if all_readable {
         repaired.extend(accept_loss(layout, unused.len() as u64)?.map(|told| (None, told)));
     }
+    repaired.extend(renumber(layout, &ids)?);
     Ok(repaired)
 }
 
@@ -429,6 +432,9 @@ fn repair_history(
     if !given_up.is_empty() {
         let versions = version_words(&ranges(given_up.into_iter()));
         told.push_str(&format!("; {versions} could be read but not applied"));
+    }
+    if let Some(other_side) = merge_sides::describe(&intact.other_side) {
+        told.push_str(&format!("; {other_side}"));
     }
     let mut is_aside = set_aside(layout, &layout.history(id))?;
     let mut intent = Intent { removals: vec![Target::Snapshot(id.clone())], ..Intent::default() };

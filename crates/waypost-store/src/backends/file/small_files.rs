@@ -51,9 +51,12 @@ pub(super) type Subscriptions = BTreeMap<String, Subscription>;
 /// The content of `workers.json`, by name.
 pub(super) type Workers = BTreeMap<String, Worker>;
 
+/// The content of `shared.json`: the rows about shared plans, by group and key.
+pub(super) type SharedRows = BTreeMap<String, BTreeMap<String, String>>;
+
 /// Returns the files of the store itself that are read as a whole, and whether each can be parsed. The store works
 /// without them.
-pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<()>); 3] {
+pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<()>); 4] {
     fn check<T: DeserializeOwned>(path: PathBuf) -> (PathBuf, Result<()>) {
         let checked = fs::read_json::<T>(&path).map(drop);
         (path, checked)
@@ -62,6 +65,7 @@ pub(super) fn small_files(layout: &Layout) -> [(PathBuf, Result<()>); 3] {
         check::<LeaseEnds>(layout.leases()),
         check::<Subscriptions>(layout.subscriptions()),
         check::<Workers>(layout.workers()),
+        check::<SharedRows>(layout.shared()),
     ]
 }
 

@@ -12,7 +12,7 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, PlanCacheEntry, PlanFiles, Readable};
 use super::pruned::PrunedFile;
 use super::repair;
-use super::small_files::{LeaseEnd, LeaseEnds, SmallFile, Subscriptions, Workers};
+use super::small_files::{LeaseEnd, LeaseEnds, SharedRows, SmallFile, Subscriptions, Workers};
 use super::snapshot::{self, Label};
 use crate::backends::{hash_chain, in_memory_query};
 use crate::clock;
@@ -20,7 +20,8 @@ use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
-    Query, StoreState, SubscriptionFilter, Unreadable, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Unreadable, VersionRecord, Wait,
+    WorkerFilter, WrittenSince,
 };
 use crate::store::{Append, Appended, Pruning, Read, Record, Rewrite, Transaction};
 use crate::stored_version::StoredVersion;
@@ -64,6 +65,7 @@ pub(super) struct Session<'a> {
     progressed: bool,
     subscriptions: SmallFile<Subscriptions>,
     workers: SmallFile<Workers>,
+    shared: SmallFile<SharedRows>,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
     /// The states to keep in place of pruned events.
     kept: BTreeMap<PlanId, PrunedFile>,
@@ -84,6 +86,7 @@ impl<'a> Session<'a> {
             progressed: false,
             subscriptions: SmallFile::default(),
             workers: SmallFile::default(),
+            shared: SmallFile::default(),
             snapshots: BTreeMap::new(),
             kept: BTreeMap::new(),
             unreadable: BTreeMap::new(),
@@ -269,6 +272,10 @@ impl<'a> Session<'a> {
         self.workers.read(&self.layout.workers())
     }
 
+    fn shared_rows(&mut self) -> Result<&mut SharedRows> {
+        self.shared.read(&self.layout.shared())
+    }
+
     fn all_leases(&mut self) -> Result<Vec<Lease>> {
         let mut all = Vec::new();
         for facts in self.all()? {
@@ -336,6 +343,7 @@ impl<'a> Session<'a> {
         self.lease_ends.stage(&mut intent, Target::Leases)?;
         self.subscriptions.stage(&mut intent, Target::Subscriptions)?;
         self.workers.stage(&mut intent, Target::Workers)?;
+        self.shared.stage(&mut intent, Target::Shared)?;
         if intent.files.is_empty() {
             return Ok(());
         }
@@ -632,6 +640,20 @@ impl Read for Session<'_> {
         Ok(in_memory_query::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
+    fn shared(
+        &mut self,
+        scope: SharedScope<'_>,
+        keys: SharedKeys<'_>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>> {
+        let Some(rows) = self.shared_rows()?.get(&scope.name()) else { return Ok(Vec::new()) };
+        let chosen = rows.iter().filter(|(key, _)| match keys {
+            SharedKeys::After(after) => key.as_str() > after,
+            SharedKeys::Only(only) => key.as_str() == only,
+        });
+        Ok(chosen.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
     fn store_state(&mut self) -> Result<StoreState> {
         let file = StoreFile::read(self.layout)?;
         let (latest, newer_schema) = (self.sequence.unwrap_or(file.sequence), file.newer_version());
@@ -718,6 +740,10 @@ impl Transaction for Session<'_> {
                 let all = self.all_workers()?;
                 self.workers.changed |= set(all, name, worker);
             }
+            Record::Shared(scope, key, value) => {
+                let rows = self.shared_rows()?.entry(scope.name()).or_default();
+                self.shared.changed |= set(rows, key, value.map(str::to_owned).as_ref());
+            }
             // All users of the folder share the log files.
             Record::AttemptLog(_) => {}
         }
@@ -756,6 +782,9 @@ impl Rewrite for Session<'_> {
         }
         if self.lease_ends()?.remove(plan).is_some() {
             self.lease_ends.changed = true;
+        }
+        for scope in [SharedScope::Records(plan), SharedScope::Unpublished(plan)] {
+            self.shared.changed |= self.shared_rows()?.remove(&scope.name()).is_some();
         }
         self.snapshots.remove(plan);
         let base = self.known(plan)?;

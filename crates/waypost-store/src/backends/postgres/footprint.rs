@@ -32,6 +32,8 @@ pub(super) enum Mutex<'a> {
     Subscription(&'a str),
     /// The worker of this name.
     Worker(&'a str),
+    /// The rows of this group about shared plans.
+    Shared(&'a str),
 }
 
 impl Mutex<'_> {
@@ -43,6 +45,7 @@ impl Mutex<'_> {
             Self::Subscriber(name) => (b'o', name),
             Self::Subscription(name) => (b's', name),
             Self::Worker(name) => (b'w', name),
+            Self::Shared(name) => (b'g', name),
         };
         let bytes = std::iter::once(kind).chain(name.bytes());
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -15,7 +15,8 @@ use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
     HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanState, PlanSummary, Pruned, Query,
-    StoreState, SubscriptionFilter, UNNUMBERED, VersionRecord, Wait, WorkerFilter, WrittenSince,
+    SharedKeys, SharedScope, StoreState, SubscriptionFilter, UNNUMBERED, VersionRecord, Wait, WorkerFilter,
+    WrittenSince,
 };
 use crate::store::{Read, ReadHints};
 use crate::stored_version::StoredVersion;
@@ -388,6 +389,26 @@ impl Read for Session<'_> {
         self.lock_plan(plan)?;
         let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
         found.iter().map(|row| rows::attempt_log(row, plan)).collect()
+    }
+
+    fn shared(
+        &mut self,
+        scope: SharedScope<'_>,
+        keys: SharedKeys<'_>,
+        limit: usize,
+    ) -> Result<Vec<(String, String)>> {
+        let (sql, key) = match keys {
+            SharedKeys::After(key) => (
+                "SELECT key, value FROM waypost_shared WHERE scope = $1 AND key > $2 ORDER BY key LIMIT $3",
+                key,
+            ),
+            SharedKeys::Only(key) => {
+                ("SELECT key, value FROM waypost_shared WHERE scope = $1 AND key = $2 LIMIT $3", key)
+            }
+        };
+        let call = Call::new(sql).with(scope.name()).with(rows::text(key)).with(limited(limit));
+        let found = self.query(call)?;
+        found.iter().map(|row| Ok((rows::get(row, 0)?, rows::get(row, 1)?))).collect()
     }
 
     fn store_state(&mut self) -> Result<StoreState> {

@@ -219,6 +219,17 @@ const STEPS: &[&str] = &[
     ALTER TABLE waypost_plans SET (fillfactor = 70);
     ALTER TABLE waypost_leases SET (fillfactor = 70);
 "#,
+    r#"
+    -- What is known of plans that are shared with other clones, by group and key.
+    CREATE TABLE waypost_shared (
+        scope text COLLATE "C" NOT NULL,
+        key text COLLATE "C" NOT NULL,
+        value text NOT NULL,
+        PRIMARY KEY (scope, key)
+    );
+"#,
+    #[cfg(feature = "next-schema")]
+    "CREATE TABLE waypost_of_the_next_build (id bigint PRIMARY KEY);",
 ];
 
 /// The schema that this build writes.

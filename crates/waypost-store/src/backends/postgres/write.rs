@@ -10,7 +10,7 @@ use super::write_state::{Weight, Writing};
 use super::{maintenance, rows, workers, write_buffer};
 use crate::backends::hash_chain;
 use crate::error::{Result, StoreError};
-use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, UNNUMBERED};
+use crate::rows::{IndexRows, LeaseUpdate, PlanSummary, SharedScope, UNNUMBERED};
 use crate::store::{Append, Appended, Pruning, Record, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::stored_version::StoredVersion;
 
@@ -147,6 +147,23 @@ impl Transaction for Session<'_> {
                 let listed = self.writing.as_ref().and_then(|writing| writing.listed.get(name)).copied();
                 (Weight::Idempotent, workers::remove(name, listed))
             }
+            Record::Shared(scope, key, value) => {
+                let (name, key) = (scope.name(), rows::text(key));
+                self.lock(Mutex::Shared(&name));
+                let call = match value {
+                    Some(value) => Call::new(
+                        "INSERT INTO waypost_shared (scope, key, value) VALUES ($1, $2, $3)
+                         ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value",
+                    )
+                    .with(name)
+                    .with(key)
+                    .with(rows::text(value)),
+                    None => Call::new("DELETE FROM waypost_shared WHERE scope = $1 AND key = $2")
+                        .with(name)
+                        .with(key),
+                };
+                (Weight::Idempotent, vec![call])
+            }
             Record::AttemptLog(log) => (Weight::Idempotent, vec![workers::put_log(log)]),
         };
         self.begin()?;
@@ -183,6 +200,10 @@ impl Rewrite for Session<'_> {
             "DELETE FROM waypost_pruned WHERE plan = $1",
         ] {
             writing.queued.push(Call::new(gone).with(key));
+        }
+        for scope in [SharedScope::Records(plan), SharedScope::Unpublished(plan)] {
+            let gone = Call::new("DELETE FROM waypost_shared WHERE scope = $1");
+            writing.queued.push(gone.with(scope.name()));
         }
         // The rows of the log stay, empty: their sequence numbers are never reused, and readers of the log see no gap.
         let empty =

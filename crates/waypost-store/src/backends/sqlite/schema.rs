@@ -164,6 +164,15 @@ const STEPS: &[&str] = &["
     -- Builds that know the schema `readable_by` can still read the file.
     CREATE TABLE store (id TEXT NOT NULL, readable_by INTEGER NOT NULL);
     INSERT INTO store (id, readable_by) VALUES (lower(hex(randomblob(16))), 10);
+",
+"
+    -- What is known of plans that are shared with other clones, by group and key.
+    CREATE TABLE shared (
+        scope TEXT NOT NULL,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (scope, key)
+    ) WITHOUT ROWID;
 "];
 
 /// The schema that this build writes.

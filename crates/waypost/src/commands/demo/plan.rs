@@ -16,7 +16,7 @@ const PLAN: &str = include_str!("plan.json");
 /// Stores the plan.
 pub(super) fn submit(service: &Service, config: &Config, by: &Caller) -> Outcome<PlanId> {
     let draft: Draft = serde_json::from_str(PLAN).map_err(|error| broken(&error))?;
-    let entered = service.submit(by, prepare::runnable(config, draft, None)?);
+    let entered = service.submit(by, &prepare::runnable(config, draft, None)?);
     Ok(entered.map_err(|error| broken(&error))?.plan)
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use waypost_exec::Git;
+use waypost_git::Git;
 
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::load_config::variables;

@@ -116,12 +116,11 @@ impl RunRequest<'_> {
         }
         let plans = context.plans_to_add_to()?;
         let service = context.service_with(&plans, config)?;
-        let written = draft.draft().clone();
-        let entered = service.submit(&context.caller()?, draft);
+        let entered = service.submit(&context.caller()?, &draft);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
         // What an agent wrote through a tool does not become the caller's own plan by its name.
         let is_tools = is_written_by_tool(&context.folders()?.own, Path::new(self.what));
-        let named = !is_tools && (made || service.is_as_written(&id, &written)?);
+        let named = !is_tools && (made || service.is_as_written(&id, draft.draft())?);
         Ok(SubmittedPlan { plans, id, made, named })
     }
 

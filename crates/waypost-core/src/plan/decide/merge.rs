@@ -1,0 +1,337 @@
+//! Decides how a merged plan becomes the plan of this clone: as one version, which starts nothing.
+//!
+//! Nothing here makes a plan active, creates an attempt or lifts a stop or a hold. What somebody ended elsewhere ends here,
+//! and a stop holds here, too.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::Plan;
+use super::Decision;
+use crate::operation::{MERGE_ACTOR, MergeRequest, StopKind};
+use crate::{
+    Actor, ActorKind, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
+    TaskState, Timestamp, validate,
+};
+
+/// The name of the system actor that holds machine work which was opened again elsewhere.
+const IMPORT_ACTOR: &str = "import";
+
+/// How often the statuses of tasks are compared in one import. What is left after that follows with the next one.
+const STATE_ROUNDS_MAX: usize = 8;
+
+impl Plan {
+    pub(super) fn decide_merge(&self, by: &Actor, at: Timestamp, request: &MergeRequest) -> Decision {
+        let problems = validate(&request.draft);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        if self.version == 0 {
+            let mut draft = request.draft.clone();
+            draft.state.archived = false;
+            let mut events = self.decide_create(by, at, &draft, None)?;
+            let mut created = Self::blank(self.id.clone());
+            created.advance(&events, at);
+            events.extend(created.merging(by, at, request, false));
+            if events.len() == 1 {
+                events.push(merged(request, false));
+            }
+            return Ok(events);
+        }
+        let events = self.merging(by, at, request, false);
+        let mut after = self.clone();
+        after.advance(&events, at);
+        let is_opened = self.state.phase.is_finished() && !after.state.phase.is_finished();
+        if !is_opened {
+            return Ok(events);
+        }
+        let mut events = self.merging(by, at, request, true);
+        let phase = request.draft.state.phase;
+        if phase.is_finished() && !events.iter().any(|event| matches!(event, Event::PlanFinished { .. })) {
+            events.push(Event::PlanFinished { phase, summary: self.state.summary.clone(), by: None });
+        }
+        Ok(events)
+    }
+
+    /// Returns the events of the import; none if it changes nothing.
+    fn merging(&self, by: &Actor, at: Timestamp, request: &MergeRequest, to_draft: bool) -> Vec<Event> {
+        let draft = self.as_written_here(&request.draft);
+        let mut after = self.clone();
+        let mut events = vec![merged(request, to_draft)];
+        events.extend(self.released(&draft));
+        events.extend(self.replacement(&draft));
+        for event in &events {
+            after.evolve(event, at);
+        }
+        // What is opened again may open others.
+        for _ in 0..STATE_ROUNDS_MAX {
+            let states = after.state_events(by, &draft);
+            for event in &states {
+                after.evolve(event, at);
+            }
+            if states.is_empty() {
+                break;
+            }
+            events.extend(states);
+        }
+        let voided = self.voided_by_import(&events, request);
+        if let Some(event) = &voided {
+            after.evolve(event, at);
+        }
+        events.extend(voided);
+        let stops = after.stop_events(request);
+        for event in &stops {
+            after.evolve(event, at);
+        }
+        events.extend(stops);
+        if draft.state.archived && !self.state.archived && after.running.is_empty() {
+            events.push(Event::PlanArchived { by: None });
+        }
+        if !draft.state.archived && self.state.archived && self.state.archived_by.is_none() {
+            events.push(Event::PlanUnarchived {});
+        }
+        let tokens = draft.state.tokens_used.saturating_sub(self.state.tokens_used);
+        if tokens > 0 {
+            events.push(Event::TokensCharged { task: None, tokens, call: self.state.calls });
+        }
+        if events.len() == 1 { Vec::new() } else { events }
+    }
+
+    /// Returns the merged plan, with lists in the order that they have here: their order means nothing.
+    fn as_written_here(&self, merged: &Draft) -> Draft {
+        let mut draft = merged.clone();
+        for task in &mut draft.tasks {
+            let Some(old) = self.find(task.spec.id.as_str()).map(|number| self.spec_of(number)) else {
+                continue;
+            };
+            keep_order(&mut task.spec.depends_on, &old.depends_on);
+            keep_order(&mut task.spec.locks, &old.locks);
+            let tools = old.tools.clone().unwrap_or_default();
+            let mut new = task.spec.tools.clone().unwrap_or_default();
+            keep_order(&mut new, &tools);
+            if new == tools {
+                task.spec.tools.clone_from(&old.tools);
+            }
+            let notes = |spec: &TaskSpec| spec.thinking.as_deref().cloned().unwrap_or_default();
+            let is_same: bool = notes(&task.spec) == notes(old);
+            if is_same
+                || notes(&task.spec) == PlannerNotes::default() && notes(old) == PlannerNotes::default()
+            {
+                task.spec.thinking.clone_from(&old.thinking);
+            }
+        }
+        draft
+    }
+
+    /// Returns the releases of running tasks that are removed, get children, or would run something else.
+    fn released(&self, draft: &Draft) -> Vec<Event> {
+        if self.running.is_empty() {
+            return Vec::new();
+        }
+        let specs: HashMap<&str, &TaskSpec> =
+            draft.tasks.iter().map(|task| (task.spec.id.as_str(), &task.spec)).collect();
+        let parents: HashSet<&TaskId> =
+            draft.tasks.iter().filter_map(|task| task.spec.parent.as_ref()).collect();
+        let goes_on = |old: &TaskSpec| {
+            specs.get(old.id.as_str()).is_some_and(|new| {
+                let runs_the_same =
+                    (&old.work, &old.check, &old.locks) == (&new.work, &new.check, &new.locks);
+                runs_the_same && (old.skip || !new.skip) && !parents.contains(&old.id)
+            })
+        };
+        let stopped = self.running.iter().map(|&number| self.spec_of(number)).filter(|old| !goes_on(old));
+        let reason = "its work was changed or removed by an import";
+        stopped.map(|old| Event::TaskReleased { task: old.id.clone(), reason: reason.to_owned() }).collect()
+    }
+
+    /// Returns the events that give the tasks of this plan the merged statuses and holds.
+    fn state_events(&self, by: &Actor, draft: &Draft) -> Vec<Event> {
+        let mut events = Vec::new();
+        for task in &draft.tasks {
+            let Some(number) = self.find(task.spec.id.as_str()) else { continue };
+            let here = self.at(number);
+            if !self.slot(number).is_parent() {
+                self.outcome_events(by, number, here, &task.state, draft, &mut events);
+            }
+            let is_merge = |hold: &Hold| hold.by.kind == ActorKind::System && hold.by.name == MERGE_ACTOR;
+            match (task.state.held(), here.state.held()) {
+                (Some(Hold { by, reason }), None) => {
+                    let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
+                    events.push(Event::TaskHeld { task, by, reason });
+                }
+                (Some(Hold { by, reason }), Some(old)) if is_merge(old) && old.by != *by => {
+                    let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
+                    events.push(Event::TaskHeld { task, by, reason });
+                }
+                // The question is answered. What somebody holds here stays held.
+                (None, Some(old)) if is_merge(old) => {
+                    events.push(Event::TaskUnheld { task: task.spec.id.clone() });
+                }
+                (Some(_), Some(_)) | (None, Some(_)) | (None, None) => {}
+            }
+        }
+        events
+    }
+
+    fn outcome_events(
+        &self,
+        by: &Actor,
+        number: u32,
+        here: &Task,
+        wanted: &TaskState,
+        draft: &Draft,
+        events: &mut Vec<Event>,
+    ) {
+        let (task, state) = (here.spec.id.clone(), &here.state);
+        let (result, output) = (wanted.result.clone(), wanted.output.clone());
+        let reset = |events: &mut Vec<Event>| {
+            if state.status.is_finished() {
+                events.push(Event::TasksReset { tasks: vec![task.clone()] });
+            }
+        };
+        let has_reported = |result: &Option<String>, output: &Option<crate::Json>| {
+            state.reported().is_some_and(|known| (&known.result, &known.output) == (result, output))
+        };
+        let is_same_status = state.status == wanted.status;
+        let is_history = draft.state.phase.is_finished();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        match wanted.status {
+            Status::Done if is_same_status && (&state.result, &state.output) == (&result, &output) => {}
+            // What a plan that has ended came to is history: nothing starts because of it.
+            Status::Done if here.spec.check.is_none() || is_same_status || is_history => {
+                events.push(Event::TaskDone { task, result, output, evidence: None });
+            }
+            // Only a check that ran here makes it done here.
+            Status::Done if has_reported(&result, &output) && state.status == Status::Pending => {}
+            // It would be skipped again at once.
+            Status::Done if self.follows_from_others(number, state) => {}
+            Status::Done => {
+                reset(events);
+                events.push(Event::TaskReported { task, result, output, by: by.clone() });
+            }
+            Status::Failed if is_same_status && text(&state.error) == text(&wanted.error) => {}
+            Status::Failed => {
+                let error = wanted.error.clone().unwrap_or_default();
+                events.push(Event::TaskFailed { task, error, again_at: None, evidence: None });
+            }
+            Status::Skipped
+                if is_same_status && state.because_of.is_none() && state.reason == wanted.reason => {}
+            Status::Skipped => {
+                events.push(Event::TaskSkipped { task, reason: wanted.reason.clone(), by: None });
+            }
+            Status::Cancelled if is_same_status && text(&state.reason) == text(&wanted.reason) => {}
+            // It would be skipped again at once.
+            Status::Cancelled if self.follows_from_others(number, state) => {}
+            Status::Cancelled => {
+                reset(events);
+                let reason = wanted.reason.clone().unwrap_or_default();
+                events.push(Event::TasksCancelled { tasks: vec![task], reason, by: None });
+            }
+            Status::Pending | Status::Running => match wanted.reported() {
+                Some(report) => {
+                    let is_known = state.reported().is_some()
+                        || state.status == Status::Done
+                        || self.follows_from_others(number, state);
+                    if !is_known && state.status != Status::Running {
+                        reset(events);
+                        let (result, output) = (report.result.clone(), report.output.clone());
+                        events.push(Event::TaskReported { task, result, output, by: report.by.clone() });
+                    }
+                }
+                None => self.open_again_events(number, here, events),
+            },
+        }
+    }
+
+    /// Opens a task that somebody elsewhere wants done again. Machine work waits until somebody lets it run here.
+    fn open_again_events(&self, number: u32, here: &Task, events: &mut Vec<Event>) {
+        let state = &here.state;
+        let has_outcome = state.status.is_finished() && !self.follows_from_others(number, state);
+        let has_report = state.reported().is_some() && state.status == Status::Pending;
+        if !has_outcome && !has_report {
+            return;
+        }
+        let task = here.spec.id.clone();
+        events.push(Event::TasksReset { tasks: vec![task.clone()] });
+        if here.spec.work.is_some() && state.attempt > 0 && state.held().is_none() {
+            let reason = "it was to be done again elsewhere; lift the hold to run it here again".to_owned();
+            events.push(Event::TaskHeld { task, by: Actor::system(IMPORT_ACTOR), reason });
+        }
+    }
+
+    /// Whether a task is skipped because of others, or by its author: no record says so.
+    fn follows_from_others(&self, number: u32, state: &TaskState) -> bool {
+        let would_follow = || self.skipped_again(number).is_some() || self.is_below_skip(number);
+        state.status == Status::Skipped && (state.because_of.is_some() || would_follow())
+    }
+
+    fn is_below_skip(&self, number: u32) -> bool {
+        let above = |at: &u32| Some(self.slot(*at).parent).filter(|&parent| parent != super::NONE);
+        std::iter::successors(Some(number), above).any(|at| self.slot(at).skip)
+    }
+
+    /// Returns the events that stop the plan here as well.
+    fn stop_events(&self, request: &MergeRequest) -> Vec<Event> {
+        let Some(stop) = &request.stop else { return Vec::new() };
+        let (reason, by) = (stop.reason.clone(), stop.by.clone());
+        let is_unstopped = self.state.stopped_by.is_none();
+        let pause = Event::PlanPaused { reason: reason.clone(), by: by.clone() };
+        let finish = |phase| Event::PlanFinished { phase, summary: reason.clone(), by: by.clone() };
+        let event = match (stop.kind, self.state.phase) {
+            // It ended by itself here; now no result of another plan opens it again.
+            (kind, Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                let ended_by_itself = kind.is_end() && !self.state.closed;
+                ended_by_itself.then(|| finish(self.state.phase))
+            }
+            (StopKind::Completed, _) => Some(finish(Phase::Completed)),
+            (StopKind::Failed, _) => Some(finish(Phase::Failed)),
+            (StopKind::Cancelled, _) => Some(finish(Phase::Cancelled)),
+            (StopKind::Rejected, Phase::Draft | Phase::AwaitingApproval) if is_unstopped => {
+                let by = by.unwrap_or_else(|| stop.actor.clone());
+                Some(Event::PlanRejected { by, reason })
+            }
+            (StopKind::Paused, Phase::Draft) if is_unstopped => Some(pause),
+            (StopKind::Paused | StopKind::Rejected, Phase::Active) => Some(pause),
+            // A person makes an agent's stop their own.
+            (StopKind::Paused, Phase::Paused) if is_unstopped && by.is_some() => Some(pause),
+            (
+                StopKind::Paused | StopKind::Rejected,
+                Phase::Draft | Phase::AwaitingApproval | Phase::Paused,
+            ) => None,
+        };
+        event.into_iter().collect()
+    }
+
+    /// Returns the event that voids the approval, if the import changes what machines would do. That the work needs
+    /// none, because it is a person's own or by the operator's policy, was decided for other work.
+    fn voided_by_import(&self, events: &[Event], request: &MergeRequest) -> Option<Event> {
+        let state = &self.state;
+        // Other work is not what was rejected, unless the rejection still holds elsewhere.
+        let is_rejected = state.phase == Phase::Draft && state.stopped_by.is_some() && request.stop.is_none();
+        let matters = state.approval.is_some() || !state.approval_required || is_rejected;
+        let changes = |event: &Event| self.changes_work(event) || self.renames_output(event);
+        (matters && events.iter().any(changes)).then_some(Event::ApprovalVoided {})
+    }
+}
+
+fn merged(request: &MergeRequest, to_draft: bool) -> Event {
+    Event::PlanMerged {
+        operations: request.operations,
+        from: request.from.clone(),
+        state: request.state.clone(),
+        questions: request.questions,
+        to_draft,
+    }
+}
+
+/// Gives a list the order of another one with the same elements.
+fn keep_order<T: Clone + Ord>(list: &mut Vec<T>, old: &[T]) {
+    let sorted = |list: &[T]| {
+        let mut list = list.to_vec();
+        list.sort();
+        list.dedup();
+        list
+    };
+    if *list != old && sorted(list) == sorted(old) {
+        *list = old.to_vec();
+    }
+}

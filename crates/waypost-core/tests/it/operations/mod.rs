@@ -1,0 +1,4 @@
+//! Operations: records, the set of them, the merge, and what clones do with them.
+
+mod clones;
+mod records;

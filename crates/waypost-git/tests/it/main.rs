@@ -1,0 +1,8 @@
+//! Shared plans on a branch, through the real git.
+
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
+
+mod branch;
+mod kit;
+mod remote;
+mod task_commits;

@@ -1,0 +1,57 @@
+import{A as e,At as t,B as n,Bt as r,C as i,Ht as a,It as o,J as s,Jt as c,Ot as l,Pt as u,R as d,Rt as f,S as p,Tt as m,V as h,Vt as g,Y as ee,Zt as _,b as v,ct as y,et as b,g as te,gt as x,h as ne,ht as S,jt as C,kt as w,l as T,mt as E,ot as D,qt as O,rt as k,tt as A,ut as j,vt as M,wt as N,z as P}from"./labels.js";import{C as F,w as I,x as L}from"./app.js";import{t as R}from"./Icon.js";import{t as re}from"./Markdown2.js";var ie=[{name:`Release`,about:`Notes, checks, tag and announcement, in order`,text:`---
+title: Release 1.0
+goal: Ship 1.0 to everybody
+---
+
+## Tasks
+
+- [ ] notes: Write the release notes
+- [ ] freeze: Freeze the branch
+- [ ] tests: Run every test on the frozen branch  (after: freeze)
+- [ ] try: Try the upgrade from the last release  (after: freeze)
+- [ ] tag: Tag and publish  (after: notes, tests, try)
+- [ ] announce: Announce it  (after: tag)
+`},{name:`Bug`,about:`Reproduce, find, mend, keep it mended`,text:`---
+title: Mend the bug
+goal: The bug is gone and stays gone
+---
+
+## Tasks
+
+- [ ] reproduce: Reproduce it with a failing test
+- [ ] cause: Find the cause and write it down  (after: reproduce)
+- [ ] mend: Mend the cause, not the symptom  (after: cause)
+- [ ] others: Look for the same mistake elsewhere  (after: cause)
+- [ ] review: Review and merge  (after: mend, others)
+`},{name:`Migration`,about:`Rehearse, back up, move, verify, clean up`,text:`---
+title: Move to the new database
+goal: All data is in the new database and nothing was lost
+---
+
+## Tasks
+
+- [ ] inventory: List what is stored and who reads it
+- [ ] rehearse: Rehearse on a copy and measure how long it takes  (after: inventory)
+- [ ] backup: Back up and restore the backup once  (after: inventory)
+- [ ] move: Move the data  (after: rehearse, backup)
+- [ ] verify: Compare counts and samples  (after: move)
+- [ ] switch: Switch readers over  (after: verify)
+- [ ] clean: Remove the old database after a month  (after: switch)
+`},{name:`Research`,about:`Question, sources, experiments, answer`,text:`---
+title: Answer a question
+goal: A page with the answer and what it rests on
+---
+
+## Tasks
+
+- [ ] question: Write down the question and what would answer it
+- [ ] sources: Collect sources  (after: question)
+- [ ] experiments: Design and run experiments  (after: question)
+- [ ] answer: Write the answer with its evidence  (after: sources, experiments)
+- [ ] doubt: Have somebody doubt it  (after: answer)
+`}],ae=j(`<button type="button"> </button>`),oe=j(`<div class="field"><label for="new-title">Title</label><input id="new-title" required=""/></div> <div class="field"><label for="new-goal">Goal (optional)</label><textarea id="new-goal" rows="2"></textarea></div> <div class="field"><label for="new-lines">Tasks, one a line; the rest is added later</label><textarea id="new-lines" rows="7"></textarea></div> <label class="row"><input type="checkbox"/> one after the other: each task depends on the one before</label>`,1),se=j(`<span class="dim small"> </span>`),ce=j(`<span class="badge"> </span>`),le=j(`<li class="wrap"><code> </code> <!><!></li>`),ue=j(`<p class="small dim svelte-1b1e1r"> </p>`),de=j(`<p class="small dim wrap svelte-1b1e1r"> </p>`),fe=j(`<p role="status" class="svelte-1b1e1r"><b class="wrap"> </b> </p> <ol class="svelte-1b1e1r"></ol> <!> <!>`,1),pe=j(`<p class="dim small svelte-1b1e1r" role="status"> </p>`),me=j(`<div><div class="field"><label for="new-text">The plan in any format: JSON of Waypost, clido, jaato, frctl or agora, a Markdown checklist, a model's answer</label> <textarea id="new-text" class="mono" rows="14" required=""></textarea> <div class="row"><label class="button file svelte-1b1e1r"><!>Choose a file…<input class="hidden-visually" type="file"/></label><span class="small dim">or drop one here</span></div></div> <section class="preview svelte-1b1e1r" aria-label="Preview"><div class="row spread"><h3>Preview</h3> <span class="joined" role="group" aria-label="What the preview shows"><button type="button" class="small svelte-1b1e1r">Tasks</button><button type="button" class="small svelte-1b1e1r">Text</button></span></div> <!></section></div>`),he=j(`<button type="button" class="template svelte-1b1e1r"><b> </b><span class="small dim"> </span></button>`),ge=j(`<div class="templates svelte-1b1e1r"></div> <p class="small dim svelte-1b1e1r">A template is text to change before the plan is created.</p>`,1),_e=j(`<div class="field"><label for="new-model">What the plan is for</label><textarea id="new-model" rows="3" placeholder="Refactor auth to JWT"></textarea></div> <p class="small svelte-1b1e1r">Planning with a model takes minutes and uses the keys of your account, so it runs in a terminal. The draft appears here when it is saved; nothing of it runs by itself.</p> <div class="command svelte-1b1e1r"><code class="wrap"> </code><button type="button" class="quiet icon" aria-label="Copy the command" title="Copy"><!></button></div>`,1),ve=j(`<p class="svelte-1b1e1r"> </p>`),ye=j(`<code> </code>:`,1),be=j(`<span class="dim"> </span>`),xe=j(`<li><!> <!></li>`),Se=j(`<ul class="svelte-1b1e1r"></ul>`),Ce=j(`<div role="alert" class="trouble svelte-1b1e1r"><strong> </strong> <!> <!></div>`),we=j(`<button class="main">Create plan</button>`),Te=j(`<form class="stack"><div class="joined ways svelte-1b1e1r" role="group" aria-label="How to begin"></div> <!> <!> <div class="row"><!> <button type="button">Close</button></div></form>`);function z(E,j){a(j,!0);let z=[[`form`,`Form`],[`text`,`Text or file`],[`template`,`Template`],[`model`,`With a model`]],B=o(`text`),V=o(``),H=o(``),U=o(``),W=o(``),G=o(!1),K=o(``),q=o(!1),J=o(!1),Y=o(null),X=o(null),Z=o(`tasks`),Q=crypto.randomUUID(),$=0,Ee=f(()=>{let e=M(W).split(`
+`).map(e=>e.trim().replace(/^[-*]\s+(\[.\]\s+)?/,``)).filter(Boolean);return{format:`waypost/1`,title:M(H).trim(),goal:M(U).trim(),tasks:e.map((e,t)=>({id:`t${t+1}`,description:e,...M(G)&&t>0?{depends_on:[`t${t}`]}:{}}))}});m(()=>{let e=M(V);if(M(B)!==`text`)return;let t=setTimeout(()=>void De(e),400);return()=>clearTimeout(t)});async function De(t){let n=++$;if(t.trim()===``)(e=>{var t=_(e,2);u(X,t[0]),u(Y,t[1],!0)})([null,null]);else try{let r=await e(`POST`,`/validate`,{text:t});n===$&&(e=>{var t=_(e,2);u(X,t[0]),u(Y,t[1],!0)})([r,null])}catch(e){if(n!==$)return;u(X,null),e instanceof i&&e.status!==401&&e.status!==0?u(Y,e,!0):p.failed(e)}}async function Oe(t){if(t.preventDefault(),M(B)!==`template`&&M(B)!==`model`){u(q,!0);try{let t=M(B)===`form`?{plan:M(Ee)}:{text:M(V)},n=await e(`POST`,`/plans`,t,{idempotencyKey:Q});for(let e of n.notes??[])p.say(e);j.close(),F.go(I(n.id))}catch(e){e instanceof i?u(Y,e,!0):p.failed(e)}finally{u(q,!1)}}}async function ke(e){if(u(J,!1),e){if(e.size>10485760)return p.failed(new i({title:`${e.name} has ${T(e.size)} bytes; at most 10 MB can be read here`,status:413,hint:`waypost import reads larger files`}));await(async e=>{var t=_(e,2);u(V,t[0],!0),u(B,t[1],!0)})([await e.text(),`text`])}}function Ae(e){e.preventDefault(),ke(e.dataTransfer?.files[0])}let je=f(()=>`waypost plan ${Me(M(K).trim()||`Refactor auth to JWT`)}`);function Me(e){return`'${e.replaceAll(`'`,`'\\''`)}'`}async function Ne(){try{await navigator.clipboard.writeText(M(je)),p.say(`Copied`)}catch{p.say(`This browser does not allow copying here. Select the command and copy it by hand.`)}}function Pe(e){(e=>{var t=_(e,2);u(B,t[0],!0),u(Y,t[1],!0)})([e,null])}let Fe=f(()=>!M(q)&&(M(B)===`form`?M(H).trim()!==``:M(B)===`text`&&M(V).trim()!==``));L(E,{open:!0,title:`New plan`,get close(){return j.close},children:(e,i)=>{var a=Te(),o=l(a);b(o,21,()=>z,([e,t])=>e,(e,n)=>{var r=f(()=>_(M(n),2));let i=()=>M(r)[0],a=()=>M(r)[1];var o=ae(),s=t(o,!0);N(()=>{h(o,`aria-pressed`,M(B)===i()),D(s,a())}),S(`click`,o,()=>Pe(i())),y(e,o)}),c(o);var p=C(o,2),m=e=>{var t=oe(),i=w(t),a=C(l(i));n(a),c(i);var o=C(i,2),s=C(l(o));r(s),c(o);var f=C(o,2),p=C(l(f));r(p),h(p,`placeholder`,`Write the notes
+Tag the release`),c(f);var m=C(f,2),g=l(m);n(g),O(),c(m),P(a,()=>M(H),e=>u(H,e)),P(s,()=>M(U),e=>u(U,e)),P(p,()=>M(W),e=>u(W,e)),d(g,()=>M(G),e=>u(G,e)),y(e,t)},g=e=>{var n=me(),i=l(n),a=C(l(i),2);r(a),h(a,`placeholder`,`# Release 1.2
+
+- [ ] Write the notes
+- [ ] Tag the release`);var o=C(a,2),d=l(o),f=l(d);R(f,{name:`file`});var p=C(f,2);c(d),O(),c(o),c(i);var m=C(i,2),g=l(m),_=C(l(g),2),x=l(_),E=C(x);c(_),c(g);var A=C(g,2),j=e=>{re(e,{get text(){return M(V)}})},F=e=>{var n=fe(),r=w(n),i=l(r),a=t(i,!0),o=C(i);c(r);var s=C(r,2);b(s,21,()=>M(X).tasks.slice(0,100),e=>e.id,(e,n)=>{var r=le(),i=l(r),a=t(i,!0),o=C(i),s=C(o),u=e=>{var r=se(),i=t(r);N(e=>D(i,` after ${e??``}`),[()=>M(n).depends_on.map(e=>te(e)).join(`, `)]),y(e,r)};k(s,e=>{M(n).depends_on?.length&&e(u)});var d=C(s),f=e=>{var r=ce(),i=t(r,!0);N(()=>D(i,M(n).executor)),y(e,r)};k(d,e=>{M(n).executor&&e(f)}),c(r),N((e,t)=>{D(a,e),D(o,` ${t??``}`)},[()=>v(M(n).id),()=>v(M(n).description)]),y(e,r)}),c(s);var u=C(s,2),d=e=>{var n=ue(),r=t(n);N(e=>D(r,`and ${e??``} more`),[()=>T(M(X).total-100)]),y(e,n)};k(u,e=>{M(X).total>100&&e(d)});var f=C(u,2);b(f,16,()=>M(X).notes??[],e=>e,(e,n)=>{var r=de(),i=t(r,!0);N(()=>D(i,n)),y(e,r)}),N((e,t)=>{D(a,e),D(o,`: ${t??``}`)},[()=>v(M(X).title)||`(no title)`,()=>ne(M(X).total,`task`)]),y(e,n)},I=e=>{var n=pe(),r=t(n,!0);N(e=>D(r,e),[()=>M(V).trim()===``?`How the text is understood appears here.`:M(Y)?`Nothing to show before the problems are solved.`:`Reading…`]),y(e,n)};k(A,e=>{M(Z)===`text`?e(j):M(X)?e(F,1):e(I,-1)}),c(m),c(n),N(()=>{s(n,1,ee([`pair`,{dropping:M(J)}]),`svelte-1b1e1r`),h(x,`aria-pressed`,M(Z)===`tasks`),h(E,`aria-pressed`,M(Z)===`text`)}),P(a,()=>M(V),e=>u(V,e)),S(`change`,p,e=>void ke(e.currentTarget.files?.[0])),S(`click`,x,()=>u(Z,`tasks`)),S(`click`,E,()=>u(Z,`text`)),y(e,n)},E=e=>{var n=ge(),r=w(n);b(r,21,()=>ie,e=>e.name,(e,n)=>{var r=he(),i=l(r),a=t(i,!0),o=C(i),s=t(o,!0);c(r),N(()=>{D(a,M(n).name),D(s,M(n).about)}),S(`click`,r,()=>{u(V,M(n).text,!0),Pe(`text`)}),y(e,r)}),c(r),O(2),y(e,n)},F=e=>{var n=_e(),i=w(n),a=C(l(i));r(a),c(i);var o=C(i,4),s=l(o),d=t(s,!0),f=C(s),p=l(f);R(p,{name:`copy`}),c(f),c(o),N(()=>D(d,M(je))),P(a,()=>M(K),e=>u(K,e)),S(`click`,f,()=>void Ne()),y(e,n)};k(p,e=>{M(B)===`form`?e(m):M(B)===`text`?e(g,1):M(B)===`template`?e(E,2):e(F,-1)});var I=C(p,2),L=e=>{var n=Ce(),r=l(n),i=t(r,!0),a=C(r,2),o=e=>{var n=ve(),r=t(n,!0);N(()=>D(r,M(Y).problem.hint)),y(e,n)};k(a,e=>{M(Y).problem.hint&&e(o)});var s=C(a,2),u=e=>{var n=Se();b(n,21,()=>M(Y).problem.problems,A,(e,n)=>{var r=xe(),i=l(r),a=e=>{var r=ye(),i=w(r),a=t(i,!0);O(),N(()=>D(a,M(n).task)),y(e,r)};k(i,e=>{M(n).task&&e(a)});var o=C(i,1,!0),s=C(o),u=e=>{var r=be(),i=t(r);N(()=>D(i,`(${M(n).hint??``})`)),y(e,r)};k(s,e=>{M(n).hint&&e(u)}),c(r),N(()=>D(o,M(n).message)),y(e,r)}),c(n),y(e,n)};k(s,e=>{M(Y).problem.problems&&e(u)}),c(n),N(()=>D(i,M(Y).message)),y(e,n)};k(I,e=>{M(Y)&&e(L)});var q=C(I,2),Q=l(q),$=e=>{var t=we();N(()=>t.disabled=!M(Fe)),y(e,t)};k(Q,e=>{(M(B)===`form`||M(B)===`text`)&&e($)});var Ee=C(Q,2);c(q),c(a),x(`submit`,a,Oe),x(`dragover`,a,e=>{e.preventDefault(),u(J,!0)}),x(`dragleave`,a,()=>u(J,!1)),x(`drop`,a,Ae),S(`click`,Ee,function(...e){j.close?.apply(this,e)}),y(e,a)},$$slots:{default:!0}}),g()}E([`click`,`change`]);export{z as default};

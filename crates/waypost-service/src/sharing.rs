@@ -1,0 +1,23 @@
+//! Plans that travel with a repository: each version of a shared plan becomes records, records travel on a branch that is
+//! never checked out, and what other clones wrote is merged by meaning, as one version.
+//!
+//! The version log stays the truth of this clone. Records are derived from it when they are needed, so that an ordinary
+//! write costs nothing.
+
+mod branch;
+mod check;
+mod derive;
+mod error;
+mod import;
+mod offer;
+mod questions;
+mod reply;
+mod rows;
+mod share;
+mod sync;
+
+pub use branch::SharedBranch;
+pub use error::SharingError;
+pub use questions::{AnswerChoice, OpenQuestions, ResolveReply};
+pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport};
+pub use sync::SyncOptions;

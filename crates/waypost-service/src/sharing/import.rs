@@ -1,0 +1,176 @@
+//! Merges the records of other clones into a plan: one version for all that arrived, together with the records.
+
+use std::collections::BTreeSet;
+
+use waypost_core::operation::{
+    CloneTag, Inserted, MergeRequest, OperationSet, ParsedRecord, RecordId, merge,
+};
+use waypost_core::{Command, PlanId};
+use waypost_store::{PlanState, SharedRow};
+
+use super::derive::{Derived, sync_actor};
+use super::error::SharingError;
+use super::rows::{self, PlanShare};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// What the branch holds of a plan.
+pub(super) struct Arrived {
+    pub(super) plan: PlanId,
+    pub(super) records: Vec<ParsedRecord>,
+    /// Whether these are all that the branch holds of the plan, so that every other record is unpublished.
+    pub(super) whole: bool,
+}
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub(super) struct Imported {
+    pub(super) new: usize,
+    pub(super) from: BTreeSet<String>,
+    pub(super) changed: bool,
+    /// Why the plan is not imported.
+    pub(super) aside: Option<String>,
+}
+
+/// How the records of a plan stand here.
+enum ImportTarget {
+    /// They are merged into this plan, which may not exist yet.
+    Merges(Box<Derived>, Option<u64>),
+    Aside(&'static str),
+}
+
+impl Service {
+    /// Imports what the branch holds of a plan. Doing it again changes nothing.
+    pub(super) fn import_records(
+        &self,
+        arrived: &Arrived,
+        tag: &CloneTag,
+        withhold: bool,
+    ) -> Result<Imported, SharingError> {
+        self.settle(|| self.import_once(arrived, tag, withhold))
+    }
+
+    fn import_target(&self, plan: &PlanId, tag: &CloneTag) -> Result<ImportTarget, SharingError> {
+        let (share, state) =
+            self.plans().store().query(|read| Ok((rows::share_of(read, plan)?, read.plan_state(plan)?)))?;
+        Ok(match (share, state) {
+            (_, PlanState::Purged) => ImportTarget::Aside("it was deleted here for good"),
+            (None, PlanState::Stored { .. }) => {
+                ImportTarget::Aside("another plan of that name is here, and it is not shared")
+            }
+            (Some(share), _) if !share.shared => ImportTarget::Aside("it is not shared here any more"),
+            (Some(_), PlanState::Stored { .. }) => {
+                let derived = self.derive_records(plan, tag)?;
+                let version = Some(derived.version);
+                ImportTarget::Merges(Box::new(derived), version)
+            }
+            (share, PlanState::Unused) => {
+                let share = share.unwrap_or(PlanShare { shared: true, ..PlanShare::default() });
+                let set = self.plans().store().query(|read| rows::records(read, plan))?;
+                ImportTarget::Merges(Box::new(Derived { share, set, version: 0, made: 0 }), None)
+            }
+        })
+    }
+
+    fn import_once(
+        &self,
+        arrived: &Arrived,
+        tag: &CloneTag,
+        withhold: bool,
+    ) -> Result<Option<Imported>, SharingError> {
+        let Arrived { plan, records, whole } = arrived;
+        let (derived, version) = match self.import_target(plan, tag)? {
+            ImportTarget::Merges(derived, version) => (derived, version),
+            ImportTarget::Aside(reason) => {
+                return Ok(Some(Imported { aside: Some(reason.to_owned()), ..Imported::default() }));
+            }
+        };
+        let Derived { mut share, mut set, .. } = *derived;
+        let known: Vec<(RecordId, String)> = match whole {
+            true => set.records().map(|record| (record.id(), record.to_line())).collect(),
+            false => Vec::new(),
+        };
+        let mut imported = Imported::default();
+        let (mut new_ids, mut new_tags, mut put) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let mut there = BTreeSet::new();
+        for record in records {
+            there.insert(record.id());
+            match set.insert(record.clone()) {
+                Inserted::New => {
+                    new_ids.push(record.id());
+                    if let ParsedRecord::Known(record) = record {
+                        new_tags.insert(record.from().clone());
+                    }
+                    put.push(rows::foreign_row(record));
+                }
+                // It was made here, or came before; the branch holds it now.
+                Inserted::Known => put.push(rows::unpublished_row(record.id(), None)),
+                Inserted::OtherPlan | Inserted::TooMany => {}
+            }
+        }
+        let missing = known.into_iter().filter(|(id, _)| !there.contains(id));
+        put.extend(missing.map(|(id, line)| rows::unpublished_row(id, Some(line))));
+        imported.new = new_ids.len();
+        imported.from = new_tags.iter().map(ToString::to_string).collect();
+        if put.is_empty() {
+            return Ok(Some(imported));
+        }
+        let command = match imported.new {
+            0 => None,
+            _ => merge_command(&set, &mut share, &new_ids),
+        };
+        if withhold && imported.new > 0 {
+            put.push(rows::withheld_row(plan));
+        }
+        imported.aside.clone_from(&share.problem);
+        let stored = self.store_import(plan, version, command, &share, &put)?;
+        Ok(stored.map(|changed| Imported { changed, ..imported }))
+    }
+
+    /// Writes the version and the rows. A merge that the plan refuses leaves the plan as it is and keeps the records.
+    fn store_import(
+        &self,
+        plan: &PlanId,
+        version: Option<u64>,
+        command: Option<Command>,
+        share: &PlanShare,
+        put: &[SharedRow],
+    ) -> Result<Option<bool>, SharingError> {
+        let rows_of = |share: PlanShare| {
+            let (plan, put) = (plan.clone(), put.to_vec());
+            move |version| {
+                let share = PlanShare { derived_to: version, ..share.clone() };
+                let mut rows = put.clone();
+                rows.push(rows::share_row(&plan, &share));
+                rows
+            }
+        };
+        let commands: Vec<Command> = command.into_iter().collect();
+        let written = self.write_shared(plan, sync_actor(), version, commands, rows_of(share.clone()));
+        let refusal = match written {
+            Err(SharingError::Service(error @ (ServiceError::Refused(_) | ServiceError::Invalid { .. }))) => {
+                error.to_string()
+            }
+            written => return Ok(written?.map(|committed| committed.changed)),
+        };
+        let share = PlanShare { problem: Some(refusal), ..share.clone() };
+        let stored = self.write_shared(plan, sync_actor(), version, Vec::new(), rows_of(share))?;
+        Ok(stored.map(|_| false))
+    }
+}
+
+/// Builds the command that turns the plan into the merged one. Returns `None` if there is nothing to merge yet.
+pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[RecordId]) -> Option<Command> {
+    if set.is_newer() {
+        share.problem = Some("a newer Waypost wrote it; update Waypost to merge it".to_owned());
+        return None;
+    }
+    share.problem = None;
+    if set.heads().is_empty() {
+        // The records that they continue have not arrived.
+        return None;
+    }
+    let merged = merge(set);
+    share.questions = merged.conflicts.len();
+    Some(Command::Merge(Box::new(MergeRequest::of(set, &merged, new))))
+}

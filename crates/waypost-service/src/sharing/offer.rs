@@ -1,0 +1,37 @@
+//! Plans that came from a remote which nobody has trusted: they can be read, and agents are offered none of them. Titles
+//! and notes are prompts.
+
+use std::collections::BTreeSet;
+
+use waypost_core::{ActorKind, PlanId};
+
+use super::rows;
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::hint::{PersonAct, PersonVerb};
+use crate::service::Service;
+
+/// What an agent cannot do with such a plan.
+const WORK_ON: &str = "start a task of a plan from a remote that is not trusted yet (`waypost trust`)";
+
+impl Service {
+    /// Refuses work on a plan that nobody but a person is offered.
+    pub(crate) fn check_offer(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
+        match by.actor.kind {
+            ActorKind::Agent | ActorKind::Worker => {}
+            ActorKind::Person | ActorKind::System => return Ok(()),
+        }
+        match self.plans().store().query(|read| rows::is_withheld(read, plan))? {
+            false => Ok(()),
+            true => {
+                let act = PersonAct::on_plan(PersonVerb::Start, plan);
+                Err(ServiceError::NeedsPerson { what: WORK_ON, by: by.actor.clone(), act })
+            }
+        }
+    }
+
+    /// Returns the plans that are offered to nobody.
+    pub(crate) fn not_offered(&self) -> Result<BTreeSet<PlanId>, ServiceError> {
+        Ok(self.plans().store().query(rows::withheld)?.into_iter().collect())
+    }
+}

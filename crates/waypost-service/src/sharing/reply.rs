@@ -1,0 +1,82 @@
+//! What sharing and syncing did, for front ends.
+
+use serde::Serialize;
+use waypost_core::PlanId;
+
+/// What a sync did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SyncReport {
+    /// The branch.
+    pub branch: String,
+    /// The commit that the branch points to afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The remote, if the repository has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// The number of records that were committed to the branch.
+    pub published: usize,
+    /// The number of records that were imported.
+    pub imported: usize,
+    /// The tags of the clones that wrote them.
+    pub from: Vec<String>,
+    /// The plans that the imported records changed.
+    pub plans: Vec<PlanId>,
+    /// The number of open questions of all shared plans.
+    pub questions: usize,
+    /// Whether the remote has everything that the branch has.
+    pub pushed: bool,
+    /// Why the remote could not be read or written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_problem: Option<String>,
+    /// What was not believed or could not be read, by commit, file and line.
+    pub findings: Vec<String>,
+    /// Plans of the branch that are not imported.
+    pub kept_aside: Vec<KeptAside>,
+    /// Plans that no agent is offered until a person has trusted where they came from.
+    pub withheld: Vec<PlanId>,
+}
+
+/// A plan of the branch that is not imported.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct KeptAside {
+    /// The plan.
+    pub plan: PlanId,
+    /// Why.
+    pub reason: String,
+}
+
+/// The plans that are now shared, or not any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ShareReply {
+    /// The plans that changed.
+    pub plans: Vec<PlanId>,
+    /// The plans that were so already.
+    pub unchanged: Vec<PlanId>,
+    /// The number of records that they became.
+    pub records: usize,
+}
+
+/// A plan that travels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SharedPlan {
+    /// The plan.
+    pub plan: PlanId,
+    /// The number of its records.
+    pub records: usize,
+    /// The number of records that the branch does not have yet.
+    pub unpublished: usize,
+    /// The number of its open questions.
+    pub questions: usize,
+    /// Whether no agent is offered it.
+    pub withheld: bool,
+}
+
+/// What is shared from this store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SharingStatus {
+    /// The tag of this clone; empty before anything was shared.
+    pub tag: String,
+    /// The shared plans.
+    pub plans: Vec<SharedPlan>,
+}

@@ -1,0 +1,199 @@
+//! Which plans travel, and the tag of this clone.
+
+use waypost_core::operation::CloneTag;
+use waypost_core::{ActorKind, PlanId, Timestamp};
+use waypost_git::GitError;
+use waypost_store::StoreError;
+
+use super::branch::SharedBranch;
+use super::error::SharingError;
+use super::reply::{ShareReply, SharedPlan, SharingStatus};
+use super::rows::{self, DrawnTag};
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// Characters of a tag.
+const TAG_CHARS: usize = 3;
+
+fn person(by: &Caller, what: &'static str) -> Result<(), SharingError> {
+    match by.actor.kind {
+        ActorKind::Person => Ok(()),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => Err(SharingError::NeedsPerson { what }),
+    }
+}
+
+fn draw_tag() -> Result<CloneTag, StoreError> {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0u8; TAG_CHARS];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
+    let tag: String = bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect();
+    CloneTag::new(tag).map_err(|error| StoreError::Database(error.to_string()))
+}
+
+impl Service {
+    pub(super) fn now(&self) -> Result<Timestamp, SharingError> {
+        Ok(self.plans().store().query(|read| Ok(read.now()))?)
+    }
+
+    /// Returns the tag of this clone; `None` before anything was shared from it.
+    pub(super) fn clone_tag(&self) -> Result<Option<CloneTag>, SharingError> {
+        Ok(self.plans().store().query(rows::tag)?.map(|drawn| drawn.tag))
+    }
+
+    /// Returns the tag that this clone adds to the ids of tasks which it names in a plan; `None` if the plan is not
+    /// shared.
+    pub fn shared_tag(&self, plan: &PlanId) -> Result<Option<String>, ServiceError> {
+        let found = self.plans().store().query(|read| match rows::share_of(read, plan)? {
+            Some(share) if share.shared => rows::tag(read),
+            Some(_) | None => Ok(None),
+        })?;
+        Ok(found.map(|drawn| drawn.tag.to_string()))
+    }
+
+    /// Returns the tag of this clone, drawn when it is first needed. A store that was copied draws another one, after the
+    /// versions that were copied along became the same records as in the original.
+    pub(super) fn ensure_tag(&self, shared: &SharedBranch) -> Result<CloneTag, SharingError> {
+        let drawn = self.plans().store().query(rows::tag)?;
+        if let Some(drawn) = drawn {
+            if drawn.place == shared.place {
+                return Ok(drawn.tag);
+            }
+            self.derive_all(&drawn.tag)?;
+        }
+        let drawn = DrawnTag { tag: draw_tag()?, place: shared.place.clone() };
+        self.plans().store().write(&mut |write| rows::put_tag(write, &drawn))?;
+        Ok(drawn.tag)
+    }
+
+    /// Turns the new versions of all shared plans into records. Returns how many records were made.
+    pub(super) fn derive_all(&self, tag: &CloneTag) -> Result<usize, SharingError> {
+        let mut made = 0;
+        for (plan, share) in self.plans().store().query(rows::shares)? {
+            if self.has_new_versions(&plan, &share)? {
+                made += self.derive_records(&plan, tag)?.made;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Makes plans travel: each becomes records as it is now, statuses included. Nothing leaves this machine before a
+    /// sync.
+    pub fn share(
+        &self,
+        by: &Caller,
+        shared: &SharedBranch,
+        plans: &[PlanId],
+    ) -> Result<ShareReply, SharingError> {
+        person(by, "share a plan")?;
+        let lock = self.sharing_lock()?;
+        let tag = self.ensure_tag(shared)?;
+        // What another clone shared under the same id must be known first.
+        let taken = self.plans_of_branch(shared)?;
+        let mut reply = ShareReply::default();
+        for plan in plans {
+            let known = self.plans().store().query(|read| rows::share_of(read, plan))?;
+            match known {
+                Some(share) if share.shared => reply.unchanged.push(plan.clone()),
+                Some(share) => {
+                    let share = rows::PlanShare { shared: true, ..share };
+                    let store = self.plans().store();
+                    store.write(&mut |write| rows::put_share(write, plan, &share))?;
+                    // What arrived meanwhile is read again, with the whole branch.
+                    store.write(&mut |write| rows::put_seen_branch(write, None))?;
+                    reply.records += self.derive_records(plan, &tag)?.made;
+                    reply.plans.push(plan.clone());
+                }
+                None if taken.contains(plan) => return Err(SharingError::Taken(plan.clone())),
+                None => {
+                    reply.records += self.first_records(plan, &tag, &by.actor)?;
+                    reply.plans.push(plan.clone());
+                }
+            }
+        }
+        drop(lock);
+        self.publish_locally(shared)?;
+        Ok(reply)
+    }
+
+    /// Keeps plans from travelling. They stay here and in every other clone, and what the branch holds stays there.
+    pub fn unshare(&self, by: &Caller, plans: &[PlanId]) -> Result<ShareReply, SharingError> {
+        person(by, "stop sharing a plan")?;
+        let _lock = self.sharing_lock()?;
+        let tag = self.clone_tag()?;
+        let mut reply = ShareReply::default();
+        for plan in plans {
+            let known = self.plans().store().query(|read| rows::share_of(read, plan))?;
+            let (Some(share), Some(tag)) = (known, &tag) else {
+                return Err(SharingError::NotShared(plan.clone()));
+            };
+            if !share.shared {
+                reply.unchanged.push(plan.clone());
+                continue;
+            }
+            let derived = self.derive_records(plan, tag)?;
+            let share = rows::PlanShare { shared: false, ..derived.share };
+            self.plans().store().write(&mut |write| rows::put_share(write, plan, &share))?;
+            reply.records += derived.made;
+            reply.plans.push(plan.clone());
+        }
+        Ok(reply)
+    }
+
+    /// Returns what is shared from this store.
+    pub fn sharing_status(&self) -> Result<SharingStatus, SharingError> {
+        let mut status = SharingStatus::default();
+        self.plans().store().read(&mut |read| {
+            status = SharingStatus::default();
+            status.tag = rows::tag(read)?.map(|drawn| drawn.tag.to_string()).unwrap_or_default();
+            for (plan, share) in rows::shares(read)?.into_iter().filter(|(_, share)| share.shared) {
+                let records = rows::count(read, waypost_store::SharedScope::Records(&plan))?;
+                let unpublished = rows::count(read, waypost_store::SharedScope::Unpublished(&plan))?;
+                let withheld = rows::is_withheld(read, &plan)?;
+                let questions = share.questions;
+                status.plans.push(SharedPlan { plan, records, unpublished, questions, withheld });
+            }
+            Ok(())
+        })?;
+        Ok(status)
+    }
+
+    /// Offers the plans to agents again that were withheld until a person trusted where they came from. Returns them.
+    pub fn release_withheld(&self, by: &Caller) -> Result<Vec<PlanId>, SharingError> {
+        person(by, "trust a remote")?;
+        let withheld = self.plans().store().query(rows::withheld)?;
+        self.plans()
+            .store()
+            .write(&mut |write| withheld.iter().try_for_each(|plan| rows::release(write, plan)))?;
+        Ok(withheld)
+    }
+
+    /// Whether no agent is offered a plan, because nobody has trusted where it came from.
+    pub fn is_withheld(&self, plan: &PlanId) -> Result<bool, SharingError> {
+        Ok(self.plans().store().query(|read| rows::is_withheld(read, plan))?)
+    }
+
+    /// Returns the plans that the branch holds records of.
+    fn plans_of_branch(
+        &self,
+        shared: &SharedBranch,
+    ) -> Result<std::collections::BTreeSet<PlanId>, SharingError> {
+        let branch = shared.branch();
+        let mut plans = std::collections::BTreeSet::new();
+        let tracking = shared.remote.as_ref().map(|remote| shared.name.tracking(remote));
+        for name in std::iter::once(shared.name.as_str()).chain(tracking.as_deref()) {
+            let Some(tip) = shared.repository.tip(name)? else { continue };
+            match branch.check_format(&tip.commit) {
+                Ok(()) => {}
+                Err(error @ GitError::NotOurs { .. }) if name == shared.name.as_str() => {
+                    return Err(error.into());
+                }
+                Err(GitError::NotOurs { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let (files, _) = shared.repository.files(&tip.commit, "plans/")?;
+            plans.extend(files.iter().filter_map(waypost_git::TreeFile::plan));
+        }
+        Ok(plans)
+    }
+}

@@ -1,0 +1,290 @@
+//! Plans that travel between clones through git.
+
+use waypost_core::{Actor, ActorKind};
+use waypost_service::{AnswerChoice, Caller, ClaimFilter, Claimed, SharingError, SyncOptions};
+use waypost_store::SharedScope;
+
+use crate::sharing_kit::{Clone, Ground, plan, settle};
+
+/// Two clones that share a plan with two tasks.
+fn two() -> (Ground, Clone, Clone) {
+    let ground = Ground::new();
+    let (a, b) = (ground.clone("a"), ground.clone("b"));
+    a.share("p", &["one", "two"]);
+    a.sync();
+    b.sync();
+    (ground, a, b)
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_shared_plan_arrives_as_a_draft_and_changes_travel_both_ways() {
+    let (_ground, a, b) = two();
+    assert_eq!(b.task_ids("p"), ["one", "two"]);
+    b.note("p", "one", "from b");
+    a.done("p", "two", "ready").unwrap();
+    settle(&[&a, &b], "p");
+    assert_eq!(a.notes("p", "one"), "from b");
+    assert_eq!(a.questions(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn an_import_is_one_version_and_one_that_brings_nothing_makes_none() {
+    let (_ground, a, b) = two();
+    let before = b.version("p");
+    a.note("p", "one", "1");
+    a.note("p", "one", "2");
+    a.add("p", "third");
+    a.sync();
+    let report = b.sync();
+    assert_eq!(report.imported, 3, "{report:?}");
+    assert_eq!(b.version("p"), before + 1);
+    b.sync();
+    assert_eq!(b.version("p"), before + 1);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn tasks_that_two_clones_add_at_once_have_different_ids() {
+    let (_ground, a, b) = two();
+    let (from_a, from_b) = (a.add("p", "by a"), b.add("p", "by b"));
+    assert_ne!(from_a, from_b);
+    settle(&[&a, &b], "p");
+    let ids = a.task_ids("p");
+    assert!(ids.contains(&from_a.to_string()) && ids.contains(&from_b.to_string()), "{ids:?}");
+    // A number that any clone has given is not given again.
+    let next = a.add("p", "later").to_string();
+    assert!(next.starts_with("t2-"), "{next}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn one_field_that_two_clones_changed_is_a_question_that_a_person_answers_for_all() {
+    let (_ground, a, b) = two();
+    a.note("p", "one", "Use tokio");
+    b.note("p", "one", "Use async-std");
+    settle(&[&a, &b], "p");
+    assert_eq!(a.questions(), ["one notes"]);
+    let shown = a.notes("p", "one");
+    assert!(["Use tokio", "Use async-std"].contains(&shown.as_str()), "{shown}");
+    let agent = Clone { by: Caller::new(Actor::agent("robin")), ..a };
+    let refused = agent.resolve("p", Some("one"), "notes", AnswerChoice::Take("a".to_owned()));
+    assert!(matches!(refused, Err(SharingError::NeedsPerson { .. })), "{refused:?}");
+    let a = Clone { by: Caller::new(Actor::person("a")), ..agent };
+    let unknown = a.resolve("p", Some("two"), "notes", AnswerChoice::Keep);
+    assert!(matches!(unknown, Err(SharingError::NoSuchQuestion { .. })), "{unknown:?}");
+    assert_eq!(a.resolve("p", Some("one"), "notes", AnswerChoice::Take("a".to_owned())).unwrap(), 0);
+    assert_eq!(a.notes("p", "one"), "Use tokio");
+    settle(&[&a, &b], "p");
+    assert_eq!(b.notes("p", "one"), "Use tokio");
+    assert_eq!(b.questions(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_task_that_was_removed_beside_an_edit_stays_with_a_question() {
+    let (_ground, a, b) = two();
+    a.remove("p", "one").unwrap();
+    b.note("p", "one", "still needed");
+    settle(&[&a, &b], "p");
+    assert_eq!(a.notes("p", "one"), "still needed");
+    assert_eq!(a.questions(), ["one removal"]);
+    assert_eq!(b.resolve("p", Some("one"), "removal", AnswerChoice::Remove).unwrap(), 0);
+    settle(&[&a, &b], "p");
+    assert_eq!(a.task_ids("p"), ["two"]);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_lost_database_comes_back_from_the_branch_and_a_lost_branch_from_the_database() {
+    let (ground, a, b) = two();
+    a.note("p", "one", "kept");
+    settle(&[&a, &b], "p");
+    let text = a.text("p");
+    let (database, name) = (b.database.clone(), "b");
+    drop(b);
+    for ending in ["", "-wal", "-shm"] {
+        let _gone = std::fs::remove_file(format!("{}{ending}", database.display()));
+    }
+    let b = ground.open(name);
+    b.sync();
+    assert_eq!(b.text("p"), text);
+    // Everybody's branch is deleted.
+    for clone in [&a, &b] {
+        ground.git(&clone.path, &["update-ref", "-d", "refs/heads/waypost"]);
+        ground.git(&clone.path, &["update-ref", "-d", "refs/remotes/origin/waypost"]);
+    }
+    ground.git(&ground.bare(), &["update-ref", "-d", "refs/heads/waypost"]);
+    let records = a.record_ids("p");
+    settle(&[&a, &b], "p");
+    assert_eq!(b.record_ids("p"), records);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_copied_folder_draws_another_tag_and_its_unpublished_versions_are_not_made_twice() {
+    let (ground, a, b) = two();
+    a.add("p", "before the copy");
+    let path = ground.root.join("copy");
+    drop(a);
+    let copied =
+        std::process::Command::new("cp").arg("-r").arg(ground.root.join("a")).arg(&path).status().unwrap();
+    assert!(copied.success());
+    let (a, c) = (ground.open("a"), ground.open("copy"));
+    c.sync();
+    a.sync();
+    let (by_a, by_c) = (a.add("p", "by a"), c.add("p", "by the copy"));
+    assert_ne!(by_a, by_c);
+    settle(&[&a, &b, &c], "p");
+    let ids = a.task_ids("p");
+    assert_eq!(ids.len(), 5, "{ids:?}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
+    let (ground, a, _b) = two();
+    let mut c = ground.clone("c");
+    c.shared.trusted = false;
+    assert_eq!(c.sync().withheld, [plan("p")]);
+    assert_eq!(c.task_ids("p"), ["one", "two"]);
+    let agent = Caller::new(Actor::agent("robin"));
+    let by_name = ClaimFilter { plan: Some(&plan("p")), ..ClaimFilter::default() };
+    let refused = c.service.claim_next(&agent, by_name, None).unwrap_err();
+    assert_eq!(refused.code(), "needs_person", "{refused}");
+    let nothing = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
+    assert!(matches!(nothing, Claimed::Nothing { .. }), "{nothing:?}");
+    assert!(c.service.release_withheld(&agent).is_err());
+    assert_eq!(c.service.release_withheld(&c.by).unwrap(), [plan("p")]);
+    let taken = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
+    assert!(matches!(taken, Claimed::Taken { .. }), "{taken:?}");
+    // What this clone has trusted once is not withheld again, and its own plans never are.
+    c.shared.trusted = true;
+    a.note("p", "two", "more");
+    a.sync();
+    assert_eq!(c.sync().withheld, []);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_of_the_same_name_that_is_not_shared_is_left_alone() {
+    let (ground, _a, _b) = two();
+    let c = ground.clone("c");
+    let draft = waypost_testkit::plan_of([waypost_testkit::task("own", &[])]);
+    let options = waypost_service::CreateOptions { id: Some(plan("p")), ..Default::default() };
+    c.service.create(&c.by, draft, options).unwrap();
+    let report = c.sync();
+    assert_eq!(report.kept_aside.len(), 1, "{report:?}");
+    assert_eq!(c.task_ids("p"), ["own"]);
+    let refused = c.service.share(&c.by, &c.shared, &[plan("p")]);
+    assert!(matches!(refused, Err(SharingError::Taken(_))), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn hostile_lines_are_named_and_the_others_count() {
+    let (ground, a, b) = two();
+    let folder = ground.root.join("evil");
+    ground.git(&ground.root, &["clone", "--quiet", "--branch", "waypost", "origin.git", "evil"]);
+    let plans = folder.join("plans/p");
+    let file = std::fs::read_dir(&plans).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let forged = text.replacen("\"one\"", "\"own\"", 1);
+    assert_ne!(text, forged);
+    std::fs::write(
+        plans.join("000009-bad-000000000000.jsonl"),
+        format!("<<<<<<< ours\n{forged}\n{{\"v\":1\n"),
+    )
+    .unwrap();
+    std::fs::create_dir_all(folder.join("plans/other")).unwrap();
+    std::fs::write(folder.join("plans/other/000001-bad-000000000001.jsonl"), &text).unwrap();
+    ground.git(&folder, &["add", "."]);
+    ground.git(&folder, &["commit", "--quiet", "-m", "evil"]);
+    ground.git(&folder, &["push", "--quiet"]);
+    let before = a.text("p");
+    a.note("p", "two", "meanwhile");
+    let report = a.sync();
+    assert!(report.findings.len() >= 4, "{:?}", report.findings);
+    assert!(
+        report.findings.iter().any(|one| one.contains("000009-bad-000000000000.jsonl:1: ")),
+        "{:?}",
+        report.findings
+    );
+    assert!(
+        report.findings.iter().any(|one| one.contains("plans/other/") && one.contains("plan p")),
+        "{:?}",
+        report.findings
+    );
+    b.sync();
+    assert_eq!(b.notes("p", "two"), "meanwhile");
+    assert_ne!(a.text("p"), before);
+    assert_eq!(a.text("p"), b.text("p"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_that_is_no_longer_shared_stays_and_can_be_shared_again() {
+    let (_ground, a, b) = two();
+    a.service.unshare(&a.by, &[plan("p")]).unwrap();
+    a.note("p", "one", "private");
+    b.note("p", "two", "by b");
+    b.sync();
+    assert_eq!(a.sync().kept_aside.len(), 1);
+    assert_eq!((a.notes("p", "two").as_str(), b.notes("p", "one").as_str()), ("", ""));
+    a.service.share(&a.by, &a.shared, &[plan("p")]).unwrap();
+    settle(&[&a, &b], "p");
+    assert_eq!((a.notes("p", "two").as_str(), b.notes("p", "one").as_str()), ("by b", "private"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn only_a_person_shares_a_plan() {
+    let (_ground, a, _b) = two();
+    let agent = Caller::new(Actor::agent("robin"));
+    assert_eq!(agent.actor.kind, ActorKind::Agent);
+    let refused = a.service.share(&agent, &a.shared, &[plan("p")]);
+    assert!(matches!(refused, Err(SharingError::NeedsPerson { .. })), "{refused:?}");
+    assert!(matches!(a.service.unshare(&agent, &[plan("p")]), Err(SharingError::NeedsPerson { .. })));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn offline_nothing_is_lost_and_the_next_sync_sends_it() {
+    let (ground, a, b) = two();
+    let (bare, away) = (ground.bare(), ground.root.join("away"));
+    std::fs::rename(&bare, &away).unwrap();
+    a.note("p", "one", "offline");
+    let report = a.sync();
+    assert!(report.remote_problem.is_some() && !report.pushed, "{report:?}");
+    assert_eq!(report.published, 1);
+    std::fs::rename(&away, &bare).unwrap();
+    settle(&[&a, &b], "p");
+    assert_eq!(b.notes("p", "one"), "offline");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn steps_that_were_killed_are_done_again() {
+    let (_ground, a, b) = two();
+    a.note("p", "one", "x");
+    a.service.sync(&a.shared, &SyncOptions::default()).unwrap();
+    // As if the process had been killed between the commit of the branch and the note of it in the store.
+    let records = a.records("p");
+    let lines: Vec<(String, String)> =
+        records.records().map(|record| (record.id().to_string(), record.to_line())).collect();
+    let store = a.service.plans().store();
+    let p = plan("p");
+    store
+        .write(&mut |write| {
+            for (id, line) in &lines {
+                let row = waypost_store::Record::Shared(SharedScope::Unpublished(&p), id, Some(line));
+                write.put(row)?;
+            }
+            write.put(waypost_store::Record::Shared(SharedScope::Clone, "branch", None))
+        })
+        .unwrap();
+    let report = a.sync();
+    assert_eq!(report.published, 0, "the branch itself says what it holds: {report:?}");
+    settle(&[&a, &b], "p");
+}

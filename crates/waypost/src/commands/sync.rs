@@ -1,0 +1,94 @@
+//! `waypost sync`: exchanges shared plans with the remote, and merges what other clones wrote.
+
+use clap::Args;
+use waypost_service::{SyncOptions, SyncReport};
+
+use waypost_cli::context::Context;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::shared_branch;
+use waypost_cli::view::text;
+
+const EXAMPLES: &str = "\
+Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes
+without force. It can be stopped at any moment and run again. Without a remote, it only writes the branch.
+
+Examples:
+  waypost sync
+  waypost sync --no-push
+  waypost sync --from origin/waypost-of-robin";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Sync {
+    /// Read the remote, and write nothing to it
+    #[arg(long)]
+    no_push: bool,
+    /// Reach no remote: write the branch, and import what `git fetch` brought
+    #[arg(long)]
+    offline: bool,
+    /// Also merge the plans of this commit, branch or reference
+    #[arg(long, value_name = "REF")]
+    from: Option<String>,
+}
+
+impl Sync {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let plans = context.plans_to_add_to()?;
+        let service = context.service(&plans);
+        let found = shared_branch::find(context)?;
+        let options =
+            SyncOptions { fetch: !self.offline, push: !self.no_push && !self.offline, from: self.from };
+        let report = service.sync(&found.shared, &options)?;
+        if context.out.json {
+            context.out.value(&report)?;
+        } else {
+            show(context, &report, &found.branch_name());
+        }
+        match &report.remote_problem {
+            Some(problem) if options.fetch => {
+                let remote = report.remote.as_deref().unwrap_or("the remote");
+                let message = format!("sync: {remote}: {problem}");
+                let hint = "nothing is lost: what is here stays here until a sync succeeds; if pushing to the branch is \
+                            forbidden, set git.ref to a branch that you may push";
+                Err(Failure { code: "not_pushed".to_owned(), ..Failure::failed(message, hint) })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn show(context: &mut Context, report: &SyncReport, branch: &str) {
+    let out = &mut context.out;
+    if report.published > 0 {
+        out.line(format!("published {}", text::count(report.published, "record")));
+    }
+    if report.imported > 0 {
+        let from = match report.from.as_slice() {
+            [] => String::new(),
+            from => format!(" from {}", from.join(", ")),
+        };
+        let records = text::count(report.imported, "record");
+        out.line(format!("merged {records}{from} into {}", text::count(report.plans.len(), "plan")));
+    }
+    if report.published + report.imported == 0 {
+        out.line("nothing new");
+    }
+    if report.questions > 0 {
+        let is = if report.questions == 1 { "is" } else { "are" };
+        let count = text::count(report.questions, "question");
+        out.line(format!("{count} {is} open: `waypost conflicts`"));
+    }
+    for aside in &report.kept_aside {
+        out.line(format!("plan {} is not imported: {}", aside.plan, aside.reason));
+    }
+    report.findings.iter().for_each(|finding| out.line(format!("not read: {finding}")));
+    if !report.withheld.is_empty() {
+        let plans = text::count(report.withheld.len(), "plan");
+        out.line(format!("{plans} from {branch} can be read and are offered to no agent: `waypost trust`"));
+    }
+    match (&report.remote, report.pushed) {
+        (None, _) => out.say("this repository has no such remote; the plans are on the branch here"),
+        (Some(remote), true) => out.say(format!("{remote} has everything")),
+        (Some(_), false) => {}
+    }
+}

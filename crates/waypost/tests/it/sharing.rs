@@ -1,0 +1,270 @@
+//! Plans that travel through git, by the command line and MCP: two clones and a bare repository.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use waypost_testkit::SeededRng;
+
+use crate::mcp_jaato::Agent;
+use crate::transcript::Workspace;
+
+/// Acts of the soak in an ordinary run, and the variable with another number.
+const ACTS: usize = 150;
+const ACTS_VARIABLE: &str = "WAYPOST_SHARING_ACTS";
+
+/// Two clones of a bare repository.
+struct Clones {
+    workspace: Workspace,
+    folders: [PathBuf; 2],
+}
+
+impl Clones {
+    fn new() -> Self {
+        let workspace = Workspace::new();
+        let root = workspace.root.clone();
+        let folders = ["a", "b"].map(|name| root.join(name));
+        let clones = Self { workspace, folders };
+        clones.git(&root, &["init", "--quiet", "--bare", "--initial-branch=main", "origin.git"]);
+        let seed = clones.workspace.work();
+        clones.git(&seed, &["init", "--quiet", "--initial-branch=main"]);
+        clones.git(&seed, &["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+        clones.git(&seed, &["push", "--quiet", "../origin.git", "main"]);
+        for name in ["a", "b"] {
+            clones.git(&root, &["clone", "--quiet", "origin.git", name]);
+        }
+        clones
+    }
+
+    fn git(&self, folder: &Path, words: &[&str]) -> String {
+        let mut command = self.workspace.command("git");
+        let names = [("GIT_AUTHOR_NAME", "Ada"), ("GIT_AUTHOR_EMAIL", "ada@example.org")];
+        let names = names
+            .into_iter()
+            .chain([("GIT_COMMITTER_NAME", "Ada"), ("GIT_COMMITTER_EMAIL", "ada@example.org")]);
+        let output = command.current_dir(folder).envs(names).args(words).output().unwrap();
+        assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    fn run(&self, at: usize, words: &[&str]) -> Output {
+        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command
+            .current_dir(&self.folders[at])
+            .env("WAYPOST_INJECTED_TERMINAL", "yes")
+            .args(words)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that has to succeed, and returns its JSON.
+    #[track_caller]
+    fn json(&self, at: usize, words: &[&str]) -> Value {
+        let output = self.run(at, &[words, &["--json"]].concat());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{words:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Runs a command that may be refused, and returns its JSON if it was not.
+    fn attempt(&self, at: usize, words: &[&str]) -> Option<Value> {
+        let output = self.run(at, &[words, &["--json"]].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!message.contains("panicked"), "{words:?}: {message}");
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
+    }
+
+    fn sync(&self, at: usize) -> Value {
+        self.json(at, &["sync"])
+    }
+
+    /// Starts a sync and kills it a little later.
+    fn kill_sync(&self, at: usize, after: Duration) {
+        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let command = command.current_dir(&self.folders[at]).arg("sync");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let (_sender, receiver) = mpsc::channel::<()>();
+        let _later = receiver.recv_timeout(after);
+        // It may have ended by itself.
+        let _gone = child.kill();
+        child.wait().unwrap();
+    }
+
+    /// The plan in the native format.
+    fn exported(&self, at: usize) -> Value {
+        let answer = self.json(at, &["export", "p", "--format", "json"]);
+        serde_json::from_str(answer["text"].as_str().unwrap()).unwrap()
+    }
+
+    fn task_ids(&self, at: usize) -> Vec<String> {
+        let exported = self.exported(at);
+        let tasks = exported["tasks"].as_array().cloned().unwrap_or_default();
+        tasks.iter().filter_map(|task| task["id"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// What the plan says, without what belongs to one clone: times, versions and attempts.
+    fn content(&self, at: usize) -> Vec<String> {
+        let exported = self.exported(at);
+        let tasks = exported["tasks"].as_array().cloned().unwrap_or_default();
+        let shown = tasks.into_iter().map(|mut task| {
+            let status = task["state"]["status"].clone();
+            let status = if status == "running" { Value::from("pending") } else { status };
+            let result = task["state"]["result"].clone();
+            task.as_object_mut().unwrap().remove("state");
+            format!("{task} {status} {result}")
+        });
+        std::iter::once(exported["title"].to_string()).chain(shown).collect()
+    }
+
+    fn settle(&self) {
+        for _ in 0..2 {
+            self.sync(0);
+            self.sync(1);
+        }
+        let (a, b) = (self.sync(0), self.sync(1));
+        assert_eq!((&a["pushed"], &a["commit"]), (&Value::from(true), &b["commit"]));
+        assert_eq!(self.content(0), self.content(1));
+        let conflicts = |at| self.json(at, &["conflicts"])["plans"].clone();
+        assert_eq!(conflicts(0), conflicts(1));
+    }
+
+    /// Answers every open question at the command line.
+    fn answer_all(&self, at: usize) -> usize {
+        let mut answered = 0;
+        loop {
+            let open = self.json(at, &["conflicts"]);
+            let plans = open["plans"].as_array().cloned().unwrap_or_default();
+            let Some(question) = plans.iter().find_map(|plan| plan["questions"].as_array()?.first().cloned())
+            else {
+                return answered;
+            };
+            answered += 1;
+            assert!(answered < 1_000, "questions do not end: {question}");
+            let place = question["task"].as_str().map_or("p".to_owned(), |task| format!("p/{task}"));
+            let answers: Vec<&str> =
+                question["answers"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            let record = question["versions"][0]["record"].as_str().unwrap_or_default().to_owned();
+            let words: Vec<&str> = match answers.as_slice() {
+                answers if answers.contains(&"take") => vec!["--take", &record],
+                answers if answers.contains(&"keep") => vec!["--keep"],
+                answers if answers.contains(&"dismiss") => vec!["--dismiss"],
+                _ => vec!["--text", "both"],
+            };
+            let subject = question["subject"].as_str().unwrap();
+            self.json(at, &[&["resolve", &place, subject], words.as_slice()].concat());
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_is_shared_synced_and_merged_at_the_command_line() {
+    let clones = Clones::new();
+    let made = clones.json(0, &["init", "--git"]);
+    assert_eq!((&made["created"], &made["trusted"]), (&Value::from(true), &Value::from(true)), "{made}");
+    clones.json(0, &["new", "A plan", "--id", "p", "--task", "one", "--task", "two"]);
+    assert_eq!(clones.json(0, &["share", "p"])["plans"], json!(["p"]));
+    assert_eq!(clones.sync(0)["pushed"], true);
+    let taken = clones.json(1, &["init", "--git"]);
+    // The address was trusted in this account when the branch was created.
+    assert_eq!((&taken["created"], &taken["plans"]), (&Value::from(false), &json!(["p"])), "{taken}");
+    assert_eq!(clones.task_ids(1), ["t1", "t2"]);
+    clones.json(0, &["task", "revise", "p", "t1", "--notes", "Use tokio"]);
+    clones.json(1, &["task", "revise", "p", "t1", "--notes", "Use async-std"]);
+    clones.json(1, &["done", "p", "t2"]);
+    clones.settle();
+    let open = clones.run(0, &["conflicts"]);
+    let shown = String::from_utf8(open.stdout).unwrap();
+    assert!(shown.contains("waypost resolve p/t1 notes --take WHO"), "{shown}");
+    assert_eq!(clones.answer_all(0), 1);
+    clones.settle();
+    assert_eq!(clones.json(1, &["conflicts"])["plans"], json!([]));
+    let listed = clones.json(1, &["share", "--list"]);
+    assert_eq!(listed["plans"][0]["unpublished"], 0, "{listed}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn random_acts_of_people_and_agents_end_in_equal_plans_and_lose_nothing() {
+    let acts = std::env::var(ACTS_VARIABLE).ok().and_then(|acts| acts.parse().ok()).unwrap_or(ACTS);
+    let clones = Clones::new();
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "A plan", "--id", "p", "--task", "one", "--task", "two", "--task", "three"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.sync(1);
+    let mut dice = SeededRng::new(23);
+    let (mut added, mut removed): (BTreeSet<String>, BTreeSet<String>) = Default::default();
+    let mut agents: [Option<Agent>; 2] = [None, None];
+    for number in 0..acts {
+        let at = dice.below(2);
+        let ids = clones.task_ids(at);
+        let task = if ids.is_empty() { "t1".to_owned() } else { dice.pick(&ids).clone() };
+        let text = format!("text {number}");
+        match dice.below(24) {
+            0..4 => {
+                let made = clones.attempt(at, &["add", "p", &text]);
+                added.extend(made.and_then(|made| made["task"].as_str().map(str::to_owned)));
+            }
+            4..7 => drop(clones.attempt(at, &["task", "revise", "p", &task, "--notes", &text])),
+            7 => drop(clones.attempt(at, &["task", "revise", "p", &task, "--description", &text])),
+            8 | 9 => {
+                let on = if ids.is_empty() { "t1".to_owned() } else { dice.pick(&ids).clone() };
+                drop(clones.attempt(at, &["task", "revise", "p", &task, "--depends-on", &on]));
+            }
+            10 => drop(clones.attempt(at, &["done", "p", &task, "--result", &text])),
+            11 => drop(clones.attempt(at, &["skip", "p", &task])),
+            12 => drop(clones.attempt(at, &["retry", "p", &task])),
+            13 => {
+                // A removal that is killed or set aside leaves the task where it was, which is fine too.
+                if clones.attempt(at, &["task", "remove", "p", &task]).is_some() {
+                    removed.insert(task);
+                }
+            }
+            14 => {
+                let claimed = clones.attempt(at, &["next", "p", "--claim", "--as", "agent:robin"]);
+                if let Some(claimed) = claimed.as_ref().and_then(|claimed| claimed["task"]["id"].as_str()) {
+                    drop(
+                        clones.attempt(at, &["done", "p", claimed, "--result", &text, "--as", "agent:robin"]),
+                    );
+                }
+            }
+            15 | 16 => {
+                let agent = agents[at].get_or_insert_with(|| {
+                    Agent::in_folder(&clones.workspace, &clones.folders[at], "native", "robin")
+                });
+                let op = json!([{ "op": "add", "description": text }]);
+                let (did, answer) = agent.attempt("plan_edit", json!({ "plan": "p", "ops": op }));
+                if did {
+                    let made = answer["added"].as_str().unwrap_or_default();
+                    added.extend(made.split(", ").filter(|id| !id.is_empty()).map(str::to_owned));
+                }
+            }
+            17 => clones.kill_sync(at, Duration::from_millis(dice.below(400) as u64)),
+            18 => drop(clones.attempt(at, &["sync", "--offline"])),
+            19 => {
+                // Somebody forces the remote's branch back to its beginning.
+                let bare = clones.workspace.root.join("origin.git");
+                let first = clones.git(&bare, &["rev-list", "--max-parents=0", "-n", "1", "waypost-plans"]);
+                clones.git(&bare, &["update-ref", "refs/heads/waypost-plans", &first]);
+            }
+            20 => drop(clones.answer_all(at)),
+            _ => drop(clones.sync(at)),
+        }
+    }
+    agents.into_iter().flatten().for_each(|agent| drop(agent.end()));
+    clones.settle();
+    clones.answer_all(1);
+    clones.settle();
+    for at in 0..2 {
+        assert_eq!(clones.json(at, &["conflicts"])["plans"], json!([]));
+        assert_eq!(clones.json(at, &["doctor"])["findings"], json!([]));
+        let there: BTreeSet<String> = clones.task_ids(at).into_iter().collect();
+        let lost: Vec<&String> =
+            added.iter().filter(|id| !there.contains(*id) && !removed.contains(*id)).collect();
+        assert_eq!(lost, [""; 0], "clone {at}");
+    }
+}

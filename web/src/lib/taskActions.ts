@@ -1,0 +1,74 @@
+// Which actions a task takes in its status, and which of them a move on the board means.
+
+import type { TaskAction } from "./actions";
+import type { Standing } from "./types";
+
+/** The actions available in a status, with the text of their buttons. */
+export function taskActions(standing: Standing): [TaskAction, string][] {
+  switch (standing) {
+    case "asking":
+      return [["answer", "Answer"], ["cancel", "Cancel task…"]];
+    case "queued":
+    case "running":
+      return [["done", "Mark done"], ["fail", "Mark failed"], ["cancel", "Cancel task…"]];
+    case "ready":
+      return [["done", "Mark done"], ["fail", "Mark failed"], ["skip", "Skip"], ["hold", "Hold"]];
+    case "blocked":
+      return [["hold", "Hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
+    case "held":
+      return [["unhold", "Release the hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
+    case "failed":
+    case "cancelled":
+    case "skipped":
+      return [["retry", "Retry"], ["done", "Mark done"]];
+    case "reported":
+      return [["fail", "Mark failed"], ["cancel", "Cancel task…"]];
+    case "done":
+      return [["retry", "Run again"]];
+  }
+}
+
+/** The text field that goes with an action. */
+export const ACTION_FIELDS: Record<TaskAction, { label: string; field: string; needed: boolean } | null> = {
+  answer: { label: "Your answer", field: "answer", needed: true },
+  done: { label: "What came of it (optional)", field: "result", needed: false },
+  fail: { label: "What went wrong", field: "error", needed: true },
+  skip: { label: "Why (optional)", field: "reason", needed: false },
+  cancel: { label: "Why (optional)", field: "reason", needed: false },
+  hold: { label: "Why (optional)", field: "reason", needed: false },
+  progress: { label: "How far it is", field: "progress", needed: true },
+  retry: null,
+  unhold: null,
+  claim: null,
+  release: null,
+};
+
+/** A column of the board of a plan. */
+export interface TaskColumn {
+  name: string;
+  title: string;
+  standings: Standing[];
+  /** What moving a task here means, the first that the task takes. */
+  actions: TaskAction[];
+}
+
+export const TASK_COLUMNS: TaskColumn[] = [
+  { name: "blocked", title: "Blocked", standings: ["blocked", "held"], actions: ["hold"] },
+  { name: "ready", title: "Ready", standings: ["ready", "queued"], actions: ["unhold", "retry"] },
+  { name: "running", title: "Running", standings: ["running", "reported"], actions: [] },
+  { name: "asking", title: "Asks a person", standings: ["asking"], actions: [] },
+  { name: "failed", title: "Failed", standings: ["failed"], actions: ["fail"] },
+  { name: "done", title: "Done", standings: ["done"], actions: ["done"] },
+  { name: "dropped", title: "Skipped or cancelled", standings: ["skipped", "cancelled"], actions: ["skip", "cancel"] },
+];
+
+/** Returns what moving a task of this status to a column means; nothing if it cannot go there. */
+export function moveMeans(standing: Standing, to: TaskColumn): [TaskAction, string] | null {
+  if (to.standings.includes(standing)) return null;
+  const can = taskActions(standing);
+  for (const action of to.actions) {
+    const found = can.find(([known]) => known === action);
+    if (found) return found;
+  }
+  return null;
+}

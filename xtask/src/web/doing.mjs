@@ -1,0 +1,362 @@
+// What people do besides deciding: finding, moving, selecting, editing, creating, and talking about tasks. With the mouse and with
+// the keys alone.
+import assert from "node:assert/strict";
+
+import { play, until } from "./stage.mjs";
+
+const CONFIGURATION = `
+[executors.steps]
+kind = "process"
+command = ["sh", "steps.sh"]
+
+[shapes.patch]
+description = "An edit of one file"
+[shapes.patch.input_schema]
+type = "object"
+required = ["file"]
+[shapes.patch.input_schema.properties.file]
+type = "string"
+maxLength = 200
+[shapes.patch.input_schema.properties.mode]
+enum = ["fast", "full"]
+`;
+const TASKS = [
+  { id: "build", description: "Build the packages" },
+  { id: "lint", description: "Read every warning" },
+  { id: "deploy", description: "Deploy to staging", depends_on: ["build"] },
+  { id: "announce", description: "Announce the release" },
+];
+
+const importPlan = (stage, id, title, tasks = TASKS) =>
+  stage.run("person:ada", "import", stage.write(`${id}.json`, { format: "waypost/1", id, title, tasks }));
+const task = (stage, plan, id) => stage.api("GET", `/plans/${plan}/tasks/${id}`);
+const column = (page, name) => page.getByRole("region", { name: new RegExp(`^${name}, `) });
+
+const palette = () =>
+  play("palette", "", async (stage, browser) => {
+    await importPlan(stage, "release", "Release 4.2");
+    await importPlan(stage, "other", "Move the ledger", [{ id: "copy", description: "Copy the tables" }]);
+    await stage.api("POST", "/plans/release/actions/start", {});
+    const page = await browser.signIn(stage);
+    await page.getByRole("link", { name: "Release 4.2" }).waitFor();
+    // A task of any plan, with the keys alone.
+    await page.keyboard.press("Control+k");
+    const dialog = page.getByRole("dialog", { name: "Go to a plan, a task or a command" });
+    const field = dialog.getByRole("combobox");
+    await field.waitFor();
+    await until("the field has the focus", () => field.evaluate((element) => element === document.activeElement));
+    await page.keyboard.type("staging");
+    await dialog.getByRole("option", { name: /Deploy to staging/ }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("complementary", { name: "Task deploy" }).waitFor();
+    // A command of the view on screen.
+    await page.keyboard.press("Control+k");
+    await field.waitFor();
+    await until("the field has the focus", () => field.evaluate((element) => element === document.activeElement));
+    await page.keyboard.type("pause");
+    await dialog.getByRole("option", { name: "This plan: Pause" }).waitFor();
+    await until("the command stands under the cursor", async () => {
+      const at = await field.getAttribute("aria-activedescendant");
+      return (await page.locator(`[id="${at}"]`).textContent()).includes("Pause");
+    });
+    await page.keyboard.press("Enter");
+    await page.locator("header").getByText("paused by ada").waitFor();
+    // A plan; and Escape gives the focus back.
+    const opener = page.getByRole("button", { name: /^Search plans, tasks/ });
+    await opener.click();
+    await field.waitFor();
+    await until("the field has the focus", () => field.evaluate((element) => element === document.activeElement));
+    await page.keyboard.type("ledger");
+    await dialog.getByRole("option", { name: /Move the ledger/ }).first().waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await until("the focus is where it was", () => opener.evaluate((element) => element === document.activeElement));
+    // All that was found, as a page with an address.
+    await page.goto(`${stage.site}/tasks?text=copy`);
+    await page.getByRole("link", { name: "Copy the tables" }).click();
+    await page.getByRole("complementary", { name: "Task copy" }).waitFor();
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const boards = () =>
+  play("boards", "", async (stage, browser) => {
+    await importPlan(stage, "release", "Release 4.2");
+    const page = await browser.signIn(stage);
+    // Plans: a draft is dragged to what runs, and is paused with the keys.
+    await page.getByRole("button", { name: "Board" }).click();
+    const plans = page.getByRole("group", { name: "Plans by status" });
+    await plans.getByRole("listitem").filter({ hasText: "Release 4.2" }).dragTo(column(page, "Running"));
+    await until("the plan was started", async () => (await stage.api("GET", "/plans/release")).phase === "active");
+    await column(page, "Blocked or idle").getByRole("link", { name: "Release 4.2" }).waitFor();
+
+    await page.goto(`${stage.site}/plans/release/board`);
+    const board = page.getByRole("group", { name: "Tasks by status" });
+    await column(page, "Ready").getByRole("link", { name: "Read every warning" }).waitFor();
+    // A move asks for what its button asks for.
+    await board.getByRole("listitem").filter({ hasText: "Read every warning" }).dragTo(column(page, "Failed"));
+    const dialog = page.getByRole("dialog", { name: "Mark failed" });
+    await dialog.getByText("Read every warning").waitFor();
+    await dialog.getByRole("textbox").fill("too many");
+    await dialog.getByRole("button", { name: "Mark failed" }).click();
+    await column(page, "Failed").getByRole("link", { name: "Read every warning" }).waitFor();
+    assert.equal((await task(stage, "release", "lint")).state.error, "too many");
+    // With the keys: M opens the moves of the card with the focus.
+    await column(page, "Ready").getByRole("link", { name: "Build the packages" }).focus();
+    await page.keyboard.press("m");
+    const moves = page.getByRole("menu", { name: "Move Build the packages" });
+    await moves.getByRole("menuitem", { name: /Mark done/ }).waitFor();
+    // A task for which nothing is asked cannot be made to run from here.
+    assert.deepEqual((await moves.getByRole("menuitem").allTextContents()).map((text) => text.replace(/to .*/, "")), ["Hold", "Mark failed", "Mark done", "Skip"]);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: "Mark done" }).waitFor();
+    await page.keyboard.type("built");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await column(page, "Done").getByRole("link", { name: "Build the packages" }).waitFor();
+    // What waited for it is ready now, and stands there without being loaded again.
+    await column(page, "Ready").getByRole("link", { name: "Deploy to staging" }).waitFor();
+    // What is blocked is not dropped on done.
+    await stage.api("POST", "/plans/release/tasks/build/actions/retry", {});
+    await column(page, "Blocked").getByRole("link", { name: "Deploy to staging" }).waitFor();
+    await board.getByRole("listitem").filter({ hasText: "Deploy to staging" }).dragTo(column(page, "Done"));
+    await column(page, "Blocked").getByRole("link", { name: "Deploy to staging" }).waitFor();
+    assert.equal((await task(stage, "release", "deploy")).standing, "blocked");
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const bulk = () =>
+  play("bulk", CONFIGURATION, async (stage, browser) => {
+    for (const [id, title] of [["one", "Plan one"], ["two", "Plan two"], ["three", "Plan three"]]) await importPlan(stage, id, title);
+    const work = { id: "run", description: "Run it", work: { executor: "steps", inputs: {} } };
+    for (const id of ["first", "second"]) {
+      await stage.run("agent:planner", "import", stage.write("x.json", { format: "waypost/1", id, title: `Approve ${id}`, tasks: [work] }));
+      await stage.api("POST", `/plans/${id}/actions/request-approval`, { message: "please" });
+    }
+    const page = await browser.signIn(stage);
+    const bar = page.getByRole("region", { name: "Selected" });
+    await page.getByLabel("Select Plan one").check();
+    // The key selects the plan with the focus.
+    await page.getByRole("link", { name: "Plan two" }).focus();
+    await page.keyboard.press("x");
+    await bar.getByText("2 selected").waitFor();
+    await bar.getByRole("button", { name: "Archive" }).click();
+    await page.getByText("2 plans archived").waitFor();
+    await page.getByRole("link", { name: "Plan one" }).waitFor({ state: "detached" });
+    assert.equal((await stage.api("GET", "/plans?archived=true")).total, 2);
+    // Approvals are not given in bulk: they are reviewed one after the other.
+    for (const id of ["first", "second"]) await page.getByLabel(`Select Approve ${id}`).check();
+    await bar.getByRole("button", { name: "Review 2 plans" }).click();
+    await page.getByText("1 plan to review after this one").waitFor();
+    const seen = new URL(page.url()).pathname;
+    await page.getByRole("link", { name: "Review the next plan" }).click();
+    await until("the next plan is shown", () => new URL(page.url()).pathname !== seen && page.url().endsWith("/approval"));
+    await page.getByText("to review after this one").waitFor({ state: "detached" });
+
+    // Tasks: labels, assignee and retry for several, with the keys.
+    await stage.api("POST", "/plans/three/actions/start", {});
+    for (const id of ["build", "lint"]) await stage.api("POST", `/plans/three/tasks/${id}/actions/fail`, { error: "no disk" });
+    await page.goto(`${stage.site}/plans/three/list`);
+    const list = page.getByRole("listbox", { name: "Tasks" });
+    await list.getByRole("option").filter({ hasText: "Build the packages" }).waitFor();
+    await list.focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("x");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("x");
+    await bar.getByText("2 selected").waitFor();
+    await bar.getByRole("button", { name: "Label…" }).click();
+    await page.getByLabel("Labels to add, separated by commas").fill("risky, disk");
+    await page.keyboard.press("Enter");
+    await page.getByText("2 tasks labelled risky, disk").waitFor();
+    assert.deepEqual((await task(stage, "three", "lint")).state.labels, ["disk", "risky"]);
+    await page.getByLabel("Label", { exact: true }).selectOption("risky");
+    await until("two tasks are listed", async () => (await list.getByRole("option").count()) === 2);
+    // The filter is saved, and is there after a reload.
+    await page.getByRole("button", { name: "Save filter…" }).click();
+    await page.getByLabel("Name of the filter").fill("Risky ones");
+    await page.keyboard.press("Enter");
+    await page.goto(`${stage.site}/plans/three/list`);
+    await until("all tasks are listed", async () => (await list.getByRole("option").count()) === 4);
+    await page.getByRole("button", { name: "Risky ones", exact: true }).click();
+    await until("two tasks are listed again", async () => (await list.getByRole("option").count()) === 2);
+    await page.getByRole("button", { name: "Select these 2" }).click();
+    await bar.getByRole("button", { name: "Retry (2)" }).click();
+    await page.getByText("2 tasks retried").waitFor();
+    assert.equal((await task(stage, "three", "build")).standing, "ready");
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const editing = () =>
+  play("editing", CONFIGURATION, async (stage, browser) => {
+    await importPlan(stage, "release", "Release 4.2", [...TASKS, { id: "group", description: "After the release" }]);
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/release/list/deploy`);
+    const panel = page.getByRole("complementary", { name: "Task deploy" });
+    await panel.getByText("Deploy to staging").waitFor();
+    await page.keyboard.press("e");
+    const form = page.getByRole("dialog", { name: "Edit deploy" });
+    const on = form.getByRole("combobox", { name: "Depends on" });
+    await on.fill("warn");
+    await form.getByRole("option", { name: /Read every warning/ }).waitFor();
+    await page.keyboard.press("Enter");
+    await form.getByRole("button", { name: "Remove build" }).click();
+    const inside = form.getByRole("combobox", { name: /^Inside/ });
+    await inside.fill("after the");
+    await form.getByRole("option", { name: /After the release/ }).waitFor();
+    await page.keyboard.press("Enter");
+    // The inputs are those of the shape.
+    await form.getByLabel("Executor").selectOption("steps");
+    await form.getByLabel("Shape").selectOption("patch");
+    await form.getByLabel("file", { exact: true }).fill("src/lib.rs");
+    await form.getByLabel(/^mode/).selectOption("full");
+    await form.getByText("Check, locks, retry, limits").click();
+    await form.getByLabel(/^Locks/).fill("staging, disk:shared");
+    await form.getByLabel("Attempts").fill("3");
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByText("deploy was changed").waitFor();
+    const found = await task(stage, "release", "deploy");
+    assert.deepEqual([found.depends_on, found.parent], [["lint"], "group"]);
+    assert.deepEqual(found.work, { executor: "steps", inputs: { file: "src/lib.rs", mode: "full" }, shape: "patch" });
+    assert.deepEqual(found.locks, ["staging", { key: "disk", mode: "shared" }]);
+    assert.equal(found.retry.attempts, 3);
+    // Undo takes all of it back.
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Undone: change task deploy").waitFor();
+    const back = await task(stage, "release", "deploy");
+    assert.deepEqual([back.depends_on, back.parent, back.work, back.locks], [["build"], undefined, undefined, undefined]);
+
+    // In the tree a task is dragged into another, and moved out again with the keys.
+    await page.goto(`${stage.site}/plans/release/tree/announce`);
+    const tree = page.getByRole("tree");
+    const row = (words) => tree.getByRole("treeitem").filter({ hasText: words });
+    await row("Announce").dragTo(row("After the release"));
+    await page.getByText("announce stands inside group now").waitFor();
+    assert.equal((await task(stage, "release", "announce")).parent, "group");
+    await until("the tree shows it", async () => (await row("Announce").getAttribute("aria-level")) === "2");
+    await page.keyboard.press("Alt+ArrowLeft");
+    await page.getByText("announce stands after group now").waitFor();
+    assert.equal((await task(stage, "release", "announce")).parent, undefined);
+    // What somebody else has changed since is not undone by itself.
+    await stage.api("PATCH", "/plans/release", { goal: "another one" });
+    await page.keyboard.press("Control+z");
+    await page.getByText("The plan has changed since").waitFor();
+    assert.equal((await stage.api("GET", "/plans/release")).goal, "another one");
+    assert.deepEqual(browser.complaints.filter((one) => !one.includes("412")), []);
+  });
+
+const creating = () =>
+  play("creating", "", async (stage, browser) => {
+    const page = await browser.signIn(stage);
+    const dialog = page.getByRole("dialog", { name: "New plan" });
+    const begin = async (way) => {
+      await page.goto(`${stage.site}/?new=plan`);
+      await dialog.getByRole("button", { name: way, exact: true }).click();
+    };
+    const made = async (title) => {
+      await dialog.getByRole("button", { name: "Create plan" }).click();
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+      return new URL(page.url()).pathname.split("/")[2];
+    };
+    await begin("Form");
+    await dialog.getByRole("textbox", { name: "Title" }).fill("From a form: (after: nothing)");
+    await dialog.getByLabel(/^Tasks, one a line/).fill("- [ ] First\nSecond (after: x)\n\n");
+    await dialog.getByLabel(/one after the other/).check();
+    const formed = await made("From a form: (after: nothing)");
+    assert.deepEqual((await stage.api("GET", `/plans/${formed}/tasks`)).tasks.map((one) => [one.id, one.description, one.depends_on ?? []]), [
+      ["t1", "First", []],
+      ["t2", "Second (after: x)", ["t1"]],
+    ]);
+
+    // A text is shown as it is understood, and its problems before it is sent.
+    await begin("Text or file");
+    const text = dialog.getByLabel(/The plan in any format/);
+    await text.fill("# Release\n\n- [ ] a: First  (after: none)\n");
+    await dialog.getByRole("alert").getByText(/none/).first().waitFor();
+    await text.fill("# Release\n\n- [ ] a: First\n- [ ] b: Second  (after: a)\n");
+    await dialog.getByRole("region", { name: "Preview" }).getByText("after a").waitFor();
+    await dialog.getByRole("button", { name: "Text", exact: true }).click();
+    await dialog.getByRole("region", { name: "Preview" }).getByRole("heading", { name: "Release" }).waitFor();
+    await made("Release");
+
+    await begin("Text or file");
+    await dialog.getByLabel("Choose a file…").setInputFiles({ name: "plan.md", mimeType: "text/markdown", buffer: Buffer.from("# From a file\n\n- [ ] a: Only one\n") });
+    await dialog.getByText("1 task", { exact: false }).first().waitFor();
+    await made("From a file");
+
+    await begin("Template");
+    await dialog.getByRole("button", { name: /^Migration/ }).click();
+    await dialog.getByText("7 tasks").waitFor();
+    const migration = await made("Move to the new database");
+    assert.equal((await stage.api("GET", `/plans/${migration}`)).counts.total, 7);
+
+    await begin("With a model");
+    await dialog.getByLabel("What the plan is for").fill("Don't break it");
+    await dialog.getByText(`waypost plan 'Don'\\''t break it'`).waitFor();
+    assert.deepEqual(browser.complaints.filter((one) => !one.includes("422")), []);
+  });
+
+const comments = () =>
+  play("comments", "", async (stage, browser) => {
+    await importPlan(stage, "release", "Release 4.2");
+    await stage.api("POST", "/plans/release/actions/start", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/release/list/build`);
+    const panel = page.getByRole("complementary", { name: "Task build" });
+    await panel.getByText("Comments").waitFor();
+    // With the keys: C leads to the comment.
+    await page.keyboard.press("c");
+    await page.keyboard.type("The mirror is read-only <b>until</b> Monday");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await panel.getByText("The mirror is read-only <b>until</b> Monday").waitFor();
+    await panel.getByLabel("New label").fill("risky");
+    await page.keyboard.press("Enter");
+    await panel.getByRole("button", { name: "Remove the label risky" }).waitFor();
+    await panel.getByRole("button", { name: "Assign to me" }).click();
+    await panel.getByText("person:ada", { exact: true }).nth(1).waitFor();
+    // The agent that claims the task reads it, and answers.
+    const agent = await stage.agent("builder");
+    const told = await agent.call("task_next", { plan: "release", task: "build" });
+    assert.deepEqual(told.comments.map((one) => [one.by, one.text]), [["person:ada", "The mirror is read-only <b>until</b> Monday"]]);
+    assert.deepEqual([told.labels, told.assignee], ["risky", "person:ada"]);
+    await agent.call("plan_edit", { plan: "release", ops: [{ op: "comment", task: "build", text: "Understood" }] });
+    await panel.getByText("Understood").waitFor();
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const changed = () =>
+  play("changed", '[executors.reader]\nkind = "human"\n', async (stage, browser) => {
+    await importPlan(stage, "release", "Release 4.2", [{ id: "read", description: "Read the notes", work: { executor: "reader", inputs: {} } }]);
+    await stage.api("POST", "/plans/release/actions/start", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/release/list/read`);
+    await page.getByRole("complementary", { name: "Task read" }).getByRole("button", { name: "Mark done" }).click();
+    const dialog = page.getByRole("dialog", { name: "Mark done" });
+    await dialog.getByText("Read the notes").waitFor();
+    await page.keyboard.type("all of it");
+    await stage.api("POST", "/plans/release/edits", { operations: [{ op: "revise", task: "read", set: { description: "Read the notes and the licences" } }] });
+    const done = dialog.getByRole("button", { name: "Mark done" });
+    await done.click();
+    await dialog.getByText("What it asks has changed while this was open").waitFor();
+    assert.equal(await done.isDisabled(), true);
+    assert.equal((await task(stage, "release", "read")).standing, "ready");
+    await dialog.getByRole("button", { name: "Show what it asks now" }).click();
+    await dialog.locator("p").filter({ hasText: "Read the notes and the licences" }).waitFor();
+    assert.equal(await dialog.getByRole("textbox").inputValue(), "all of it");
+    await done.click();
+    await dialog.waitFor({ state: "detached" });
+    await until("it is done", async () => (await task(stage, "release", "read")).standing === "done");
+    assert.deepEqual(browser.complaints.filter((one) => !one.includes("409") && !one.includes("412")), []);
+  });
+
+export const doing = [
+  ["the palette finds a task of any plan and runs a command, with the keys alone", palette],
+  ["a card that is moved does what its button does, be it dragged or moved with the keys", boards],
+  ["several plans and tasks are archived, labelled and retried at once, and approvals reviewed one by one", bulk],
+  ["a task is edited with pickers and the fields of its shape, moved in the tree, and all of it undone", editing],
+  ["a plan comes from a form, a text, a file or a template", creating],
+  ["a decision about what has changed meanwhile is not taken, and what is asked now is shown", changed],
+  ["what a person says about a task reaches the agent that claims it", comments],
+];
