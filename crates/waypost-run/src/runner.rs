@@ -219,6 +219,8 @@ pub struct Runner {
     changed: Arc<AtomicBool>,
     aside: bool,
     others_wrote: bool,
+    /// When it last made the store number what was just committed.
+    numbered: Instant,
     /// Whether the store has notified it of a change since it looked at its own row.
     was_notified: bool,
     news: PollBackoff,
@@ -325,6 +327,7 @@ impl Runner {
             changed,
             aside: false,
             others_wrote: false,
+            numbered: now,
             was_notified: false,
             news: PollBackoff::new(),
             handles: BTreeMap::new(),
@@ -647,7 +650,7 @@ impl Runner {
 
     fn read(&mut self, id: &PlanId, watcher: &mut dyn RunObserver) -> Result<(), RunError> {
         loop {
-            match self.plans.with_plan(id, Plan::clone) {
+            match self.copy_of(id) {
                 Ok(plan) => {
                     self.store_answered(Access::Read);
                     self.handle(Input::Adopted(Box::new(plan)));
@@ -762,7 +765,7 @@ impl Runner {
             patience = patience.min(Duration::from_micros(micros as u64));
         }
         if self.others_wrote {
-            patience = patience.min(self.news.next_look().saturating_duration_since(Instant::now()));
+            patience = patience.min(self.next_look().saturating_duration_since(Instant::now()));
         }
         if !self.progress.is_empty() {
             patience = patience.min(PROGRESS_INTERVAL.saturating_sub(self.progress_stored.elapsed()));
@@ -771,6 +774,13 @@ impl Runner {
             patience = until.saturating_duration_since(Instant::now());
         }
         patience.max(Duration::from_micros(100))
+    }
+
+    /// Returns when to read what others have written, if anything.
+    fn next_look(&self) -> Instant {
+        let is_busy = !self.handles.is_empty() && self.asked_to_end.is_none();
+        let has_room = !(is_busy && self.slots.as_ref().is_some_and(StoredSlots::has_no_room));
+        self.news.next_look(has_room)
     }
 
     /// Stores the latest progress of all attempts that have reported any, in one write.
@@ -801,7 +811,7 @@ impl Runner {
             return Ok(());
         }
         // A write that is decided and not made yet is about the copies as they are.
-        if self.others_wrote && self.actions.is_empty() && self.news.next_look() <= Instant::now() {
+        if self.others_wrote && self.actions.is_empty() && self.next_look() <= Instant::now() {
             self.others_wrote = false;
             self.news.looked();
             self.tolerate(Access::Read, Self::read_others)?;

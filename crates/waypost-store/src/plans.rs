@@ -288,6 +288,7 @@ impl PlanStore {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         cache.make_room();
         self.store.read(&mut |read| {
+            read.do_without_numbers();
             read.expect(&prefetch::of_plan(id, &cache));
             match read.plan_state(id)?.version() {
                 Some(version) => catch_up(read, &mut cache, id, version),
@@ -317,6 +318,7 @@ impl PlanStore {
     pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.query(|read| {
+            read.do_without_numbers();
             read.expect(&prefetch::of_plan(id, &cache));
             let Some(version) = read.plan_state(id)?.version().filter(|&version| version > known) else {
                 return Ok(Vec::new());
@@ -437,6 +439,15 @@ impl PlanStore {
     /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.
     pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince> {
         self.store.query(|read| read.written_since(after, limit))
+    }
+
+    /// Returns the same without versions that were just committed and have no number yet. Watchers are notified when they
+    /// have one.
+    pub fn numbered_since(&self, after: u64, limit: usize) -> Result<WrittenSince> {
+        self.store.query(|read| {
+            read.do_without_numbers();
+            read.written_since(after, limit)
+        })
     }
 
     /// Returns tasks that agents and persons could claim now on `queue` in plans that are active or may start, at most

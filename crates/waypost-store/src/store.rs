@@ -39,6 +39,10 @@ pub trait Read {
     /// Announces what will be read. This changes no result; ignoring it only costs round trips.
     fn expect(&mut self, _expected: &ReadHints) {}
 
+    /// Announces that the numbers of versions in the log do not matter. Versions that were just committed and have none yet
+    /// are then missing in the log, and come without it from the history of their plan.
+    fn do_without_numbers(&mut self) {}
+
     /// Returns the summary of a plan; `None` if there is no such plan or it was purged.
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>>;
 

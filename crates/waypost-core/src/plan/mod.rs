@@ -34,6 +34,9 @@ use self::task_index::Index;
 use self::work_tree::WorkTree;
 use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
+/// Places of encoded tasks are numbers of 32 bits: beyond this, tasks that end stay decoded until the next snapshot.
+const PACKED_BYTES_MAX: usize = 1 << 30;
+
 /// A validated plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -49,6 +52,11 @@ pub struct Plan {
     live: u32,
     /// The latest snapshot: tasks are decoded from it on demand, and the next snapshot is built from it.
     bytes: Arc<Vec<u8>>,
+    /// Tasks that have ended since, encoded: most are not read again, and decoded they would take ten times the memory.
+    /// The places of tasks go on here after `bytes`.
+    packed: Vec<u8>,
+    /// Tasks that ended with the latest version, to be encoded with the next one.
+    ended: Vec<u32>,
     roots: Numbers,
     ready: BTreeSet<(Reverse<i32>, u32)>,
     /// Tasks without children, by status.
@@ -71,8 +79,8 @@ pub struct Plan {
     opened: bool,
     /// Whether the current event delivered a result from another plan for lack of which this plan had ended by itself.
     revived: bool,
-    /// Hashes of the tasks, once the digest has been requested.
-    work_tree: OnceLock<Box<WorkTree>>,
+    /// Hashes of the tasks, once the digest has been requested. Copies of the plan share them until they change.
+    work_tree: OnceLock<Arc<WorkTree>>,
 }
 
 impl Plan {
@@ -88,6 +96,8 @@ impl Plan {
             index: Index::default(),
             live: 0,
             bytes: Arc::default(),
+            packed: Vec::new(),
+            ended: Vec::new(),
             roots: Numbers::new(),
             ready: BTreeSet::new(),
             counts: [0; 6],
@@ -151,7 +161,34 @@ impl Plan {
     fn at(&self, number: u32) -> &Task {
         let slot = self.slot(number);
         slot.task
-            .get_or_init(|| Box::new(snapshot::task_codec::task(&self.bytes, slot.bytes, self.id_of(number))))
+            .get_or_init(|| Box::new(snapshot::task_codec::task(self.bytes_of(slot), self.id_of(number))))
+    }
+
+    /// Returns a task as it was encoded last.
+    fn bytes_of(&self, slot: &Slot) -> &[u8] {
+        let (start, length) = (slot.bytes.0 as usize, slot.bytes.1 as usize);
+        let (bytes, start) = match start.checked_sub(self.bytes.len()) {
+            Some(start) => (&self.packed[..], start),
+            None => (&self.bytes[..], start),
+        };
+        bytes.get(start..start + length).unwrap_or_default()
+    }
+
+    /// Encodes the tasks that ended with an earlier version.
+    fn pack_ended(&mut self, just_ended: &[u32]) {
+        let mut writer = snapshot::task_codec::Writer::default();
+        for number in std::mem::replace(&mut self.ended, just_ended.to_vec()) {
+            let start = self.bytes.len() + self.packed.len();
+            let Some(slot) = self.slots.get_mut(number as usize) else { continue };
+            if !slot.alive || !slot.status.is_finished() || start > PACKED_BYTES_MAX {
+                continue;
+            }
+            if let Some(task) = slot.task.take().filter(|_| !slot.stored) {
+                writer.put(&task, &mut self.packed);
+                let length = self.bytes.len() + self.packed.len() - start;
+                (slot.bytes, slot.stored) = ((start as u32, length as u32), true);
+            }
+        }
     }
 
     /// Changes a task; the only place where a task changes. Everything that the graph needs of it is mirrored at once,
@@ -277,6 +314,7 @@ impl Plan {
     /// Returns the changes since the last call.
     pub fn take_touched(&mut self) -> IndexDelta {
         let marks = std::mem::take(&mut self.dirty);
+        self.pack_ended(&marks.finished);
         let mut touched = IndexDelta { waits_changed: marks.gone, ..IndexDelta::default() };
         let unique = |mut numbers: Vec<u32>| {
             numbers.sort_unstable();

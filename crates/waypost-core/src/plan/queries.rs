@@ -266,6 +266,12 @@ impl Plan {
         })
     }
 
+    /// Iterates over the tasks that have begun or ended, without reading the others.
+    pub fn tasks_begun(&self) -> impl Iterator<Item = &Task> {
+        let begun = |number: &u32| self.slot(*number).status != Status::Pending;
+        self.order().into_iter().filter(begun).map(|number| self.at(number))
+    }
+
     /// Iterates over the tasks that are ready to start, by priority.
     pub fn ready(&self) -> impl Iterator<Item = &Task> {
         self.ready.iter().map(|&(_, number)| self.at(number))

@@ -15,7 +15,7 @@ use super::slot::{NONE, Slot};
 use crate::{DependencyRule, PlanId, PlanSpec, PlanState, Status};
 
 /// Must change whenever the meaning of a snapshot's bytes changes; a golden test enforces it.
-const SNAPSHOT_FORMAT: u32 = 15;
+const SNAPSHOT_FORMAT: u32 = 16;
 /// The header: the format, the length of the graph, and a checksum over everything after the header.
 const HEADER_BYTES: usize = 16;
 
@@ -82,10 +82,7 @@ impl Plan {
             let start = tasks.len();
             match slot.task.get() {
                 Some(task) if !slot.stored => writer.put(task, &mut tasks),
-                Some(_) | None => {
-                    let (start, length) = slot.bytes;
-                    tasks.extend_from_slice(&self.bytes[start as usize..start as usize + length as usize]);
-                }
+                Some(_) | None => tasks.extend_from_slice(self.bytes_of(slot)),
             }
             task_lengths.push((tasks.len() - start) as u32);
             ids.push_str(self.id_of(number));
@@ -141,6 +138,7 @@ impl Plan {
             start += length;
         }
         self.bytes = Arc::new(bytes);
+        self.packed = Vec::new();
         Arc::clone(&self.bytes)
     }
 

@@ -7,6 +7,7 @@
 //! digest is first requested, and never stored: anyone who can write the store could write them too.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use waypost_text::hex;
 
@@ -20,9 +21,9 @@ impl Plan {
     /// Returns the digest of everything that machines would do.
     pub fn work_digest(&self) -> Hash {
         let tree = self.work_tree.get_or_init(|| {
-            let mut tree = Box::new(WorkTree::new(self.order()));
+            let mut tree = WorkTree::new(self.order());
             tree.refresh(self);
-            tree
+            Arc::new(tree)
         });
         let mut hasher = CanonicalHasher::new("work", 1);
         hasher.text(self.id.as_str()).text(&self.spec.title).text(&self.spec.goal).text(&self.spec.queue);
@@ -45,15 +46,17 @@ impl Plan {
     /// Records that the author's part of a task, or its place, changed.
     pub(super) fn touch_work(&mut self, number: u32) {
         if let Some(tree) = self.work_tree.get_mut() {
-            tree.touched.push(number);
+            Arc::make_mut(tree).touched.push(number);
         }
     }
 
     /// Rehashes what changed, if the digest has been requested. The end of a version does it; whoever needs the digest
     /// earlier asks for it.
     pub fn refresh_work(&mut self) {
-        if let Some(mut tree) = self.work_tree.take() {
-            tree.refresh(self);
+        if self.work_tree.get().is_some_and(|tree| !tree.touched.is_empty())
+            && let Some(mut tree) = self.work_tree.take()
+        {
+            Arc::make_mut(&mut tree).refresh(self);
             let _ = self.work_tree.set(tree);
         }
     }
@@ -70,7 +73,7 @@ impl Plan {
         let slot = self.slot(number);
         match slot.task.get() {
             Some(task) => read(&task.spec),
-            None => read(&task_codec::task(&self.bytes, slot.bytes, self.id_of(number)).spec),
+            None => read(&task_codec::task(self.bytes_of(slot), self.id_of(number)).spec),
         }
     }
 }
@@ -96,8 +99,9 @@ impl HashedTasks for Plan {
         self.id_of(number)
     }
 
-    fn has_work(&self, number: u32) -> bool {
-        self.with_spec(number, |spec| spec.work.is_some() || spec.check.is_some())
+    fn hash_of_work(&self, number: u32) -> Option<Hash> {
+        let has_work = |spec: &TaskSpec| spec.work.is_some() || spec.check.is_some();
+        self.with_spec(number, |spec| has_work(spec).then(|| hash_of_task(spec)))
     }
 
     fn hash(&self, number: u32) -> Hash {

@@ -16,8 +16,8 @@ pub(super) trait HashedTasks {
     /// The number of its parent, or [`NONE`].
     fn parent(&self, number: u32) -> u32;
     fn id(&self, number: u32) -> &str;
-    /// Whether it has work or a check.
-    fn has_work(&self, number: u32) -> bool;
+    /// Hashes a task that has work or a check; `None` for others.
+    fn hash_of_work(&self, number: u32) -> Option<Hash>;
     fn hash(&self, number: u32) -> Hash;
     /// Hashes only what a task waits for.
     fn hash_of_order(&self, number: u32) -> Hash;
@@ -87,9 +87,13 @@ impl WorkTree {
             self.add_above(number, -i64::from(self.entries[number as usize].machine_tasks), &mut changed);
             self.entries[number as usize].parent = NONE;
         }
+        // Each task is read once: it may have to be decoded.
+        let mut hashed: BTreeMap<u32, Hash> = BTreeMap::new();
         for &number in &touched {
             let alive = tasks.is_alive(number);
-            let has_work = alive && tasks.has_work(number);
+            let hash = if alive { tasks.hash_of_work(number) } else { None };
+            let has_work = hash.is_some();
+            hashed.extend(hash.map(|hash| (number, hash)));
             let entry = &mut self.entries[number as usize];
             entry.machine_tasks = entry.machine_tasks + u32::from(has_work) - u32::from(entry.has_work);
             entry.has_work = has_work;
@@ -120,7 +124,11 @@ impl WorkTree {
             }
             let bucket = bucket_of(tasks.id(number));
             self.leaves = self.leaves + u64::from(is_leaf) - u64::from(entry.leaf.is_some());
-            let hash = || if is_order { tasks.hash_of_order(number) } else { tasks.hash(number) };
+            let hash = || match hashed.get(&number) {
+                _ if is_order => tasks.hash_of_order(number),
+                Some(hash) => *hash,
+                None => tasks.hash(number),
+            };
             entry.leaf = is_leaf.then(hash);
             let numbers = &mut self.buckets.entry(bucket).or_default().tasks;
             if is_leaf {

@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use waypost_core::{Phase, Plan, PlanId};
+use waypost_service::needs_record;
 use waypost_store::{Query, Sort, StoreError, WriteError};
 
 use super::follow::Follow;
 use super::plan_error::is_of_plan;
-use super::{RunError, Runner, VERSIONS_MAX};
+use super::{LEASES_INTERVAL, RunError, Runner, VERSIONS_MAX};
 use crate::scheduler::Input;
 use waypost_config::Config;
 
@@ -27,7 +28,7 @@ impl Runner {
         match follow {
             Follow::Plans(ids) => {
                 for id in ids {
-                    let plan = self.plans.with_plan(&id, Plan::clone).map_err(RunError::Plan)?;
+                    let plan = self.copy_of(&id).map_err(RunError::Plan)?;
                     self.handle(Input::Adopted(Box::new(plan)));
                 }
                 Ok(())
@@ -49,8 +50,16 @@ impl Runner {
             return followed.iter().try_for_each(|id| self.catch_up(id));
         };
         let mut seen = offers.seen;
+        // Whoever committed a version numbers it soon, and notifies then; if that process died, this one does it.
+        let numbers = self.numbered.elapsed() >= LEASES_INTERVAL;
+        if numbers {
+            self.numbered = Instant::now();
+        }
         loop {
-            let written = self.plans.written_since(seen, VERSIONS_MAX)?;
+            let written = match numbers {
+                true => self.plans.written_since(seen, VERSIONS_MAX)?,
+                false => self.plans.numbered_since(seen, VERSIONS_MAX)?,
+            };
             seen = written.up_to;
             for (id, version) in &written.plans {
                 match self.scheduler.plan(id).map(Plan::version) {
@@ -115,9 +124,21 @@ impl Runner {
                 None => return Ok(()),
             }
         }
-        let plan = self.plans.with_plan(id, Plan::clone)?;
+        let plan = self.copy_of(id)?;
         self.handle(Input::Adopted(Box::new(plan)));
         Ok(())
+    }
+
+    /// Returns a copy of a plan. The digest that the approval is compared with is computed before, so that all copies share
+    /// the hashes of the tasks.
+    pub(super) fn copy_of(&self, id: &PlanId) -> Result<Plan, WriteError> {
+        let needs_digest = needs_record(&self.config.approval);
+        self.plans.with_plan(id, |plan| {
+            if needs_digest && plan.state().phase == Phase::Active {
+                plan.work_digest();
+            }
+            plan.clone()
+        })
     }
 
     /// Records that there may be plans worth following.

@@ -6,9 +6,15 @@ use std::time::{Duration, Instant};
 /// The wait after a read that brought nothing to do: doubled each time, up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(32);
+/// The wait while nothing that others write could start here: until a task of this run ends, which is a write of its own.
+/// It is also the longest time without a read: other plans than the written one may have been paused.
+const PAUSE_WITHOUT_ROOM: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct PollBackoff {
+    /// The last read.
+    read: Instant,
+    /// The last read, or the last write that showed as much.
     looked: Instant,
     pause: Duration,
     /// Whether the run has written anything since its last read.
@@ -17,7 +23,8 @@ pub(super) struct PollBackoff {
 
 impl PollBackoff {
     pub(super) fn new() -> Self {
-        Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
+        let now = Instant::now();
+        Self { read: now, looked: now, pause: Duration::ZERO, wrote: true }
     }
 
     /// Records a write of the run. While the run is busy, its own writes to a shared plan also show it the writes of
@@ -36,12 +43,14 @@ impl PollBackoff {
             true => Duration::ZERO,
             false => (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX),
         };
-        self.looked = Instant::now();
+        self.read = Instant::now();
+        self.looked = self.read;
     }
 
-    /// Returns when to read next, if there is a notification.
-    pub(super) fn next_look(&self) -> Instant {
-        self.looked + self.pause
+    /// Returns when to read next, if there is a notification. `has_room`: whether this run could start something.
+    pub(super) fn next_look(&self, has_room: bool) -> Instant {
+        let pause = if has_room { self.pause } else { PAUSE_WITHOUT_ROOM };
+        (self.looked + pause).min(self.read + PAUSE_WITHOUT_ROOM)
     }
 }
 
@@ -50,7 +59,7 @@ mod tests {
     use super::*;
 
     fn pause(pacing: &PollBackoff) -> Duration {
-        pacing.next_look() - pacing.looked
+        pacing.next_look(true) - pacing.looked
     }
 
     #[test]
@@ -76,5 +85,16 @@ mod tests {
         let mut pacing = PollBackoff::new();
         pacing.wrote(true);
         assert_eq!(pause(&pacing), PAUSE_MAX);
+    }
+
+    #[test]
+    fn who_has_no_room_reads_seldom_however_often_it_writes() {
+        let mut pacing = PollBackoff::new();
+        pacing.looked();
+        assert_eq!(pacing.next_look(false), pacing.read + PAUSE_WITHOUT_ROOM);
+        pacing.looked = pacing.read + PAUSE_WITHOUT_ROOM;
+        pacing.pause = PAUSE_MAX;
+        assert_eq!(pacing.next_look(true), pacing.read + PAUSE_WITHOUT_ROOM, "a write puts a read off");
+        assert_eq!(pacing.next_look(false), pacing.read + PAUSE_WITHOUT_ROOM);
     }
 }

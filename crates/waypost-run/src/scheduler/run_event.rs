@@ -162,7 +162,7 @@ pub(super) fn notices_between(copy: &Plan, stored: &Plan, predicted: &[RunEvent]
     let unsure: BTreeSet<TaskId> =
         predicted.iter().filter_map(|notice| notice.attempt().map(|key| key.task.clone())).collect();
     let mut touched = IndexDelta::default();
-    for (task, _) in stored.tasks() {
+    for task in stored.tasks_begun() {
         let (id, state) = (&task.spec.id, &task.state);
         let before = copy.task(id.as_str()).map(|task| &task.state).filter(|_| !unsure.contains(id));
         let same_attempt = before.filter(|before| before.attempt == state.attempt);

@@ -63,6 +63,7 @@ impl Scheduler {
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
         let part = self.mates.part_of(now, &self.worker);
         let Self { config, plans, locks, foreign_locks, slots, takes, worker, .. } = self;
+        let (config, takes): (&Config, &TaskFilter) = (config, takes);
         let (wake_at, served, reserved) = (&mut self.wake_at, &mut self.served, &mut self.reserved);
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
@@ -75,7 +76,9 @@ impl Scheduler {
                 .get(id)
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active && !followed.is_refused() {
-                let offer = followed.ready(now, part, |task| {
+                let concurrency = config.queues.get(&*followed.queue).map_or(0, |queue| queue.concurrency);
+                let has_room = ahead_left > 0 || slots.has_room(&followed.queue, concurrency);
+                let offer = followed.ready(now, part, has_room, move |task| {
                     Audience::of(config, takes, task) == Audience::Ours && !followed.holds_back(task)
                 });
                 turns.push((id, followed, offer, followed.in_progress, followed.served));

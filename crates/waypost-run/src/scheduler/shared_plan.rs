@@ -87,12 +87,14 @@ impl Followed {
     /// Returns the ready tasks in the order in which this worker tries them. Among tasks of the same priority, workers
     /// that share a plan begin with different parts, so that they do not all try the same ones. Tasks in the parts of
     /// others come after a worker's own. A worker that is slow to reach the store, and that others do not know yet, begins
-    /// further ahead: whatever comes first has long been started when its write arrives.
+    /// further ahead: whatever comes first has long been started when its write arrives. Without room for a program, only
+    /// tasks that end at once can start, and the order is that of the plan: a busy worker looks often, and finds none.
     pub(super) fn ready<'a>(
         &'a self,
         now: Timestamp,
         part: Part,
-        is_ours: impl Fn(&Task) -> bool,
+        has_room: bool,
+        is_ours: impl Fn(&Task) -> bool + 'a,
     ) -> Offer<'a> {
         let offer = |tasks: Box<dyn Iterator<Item = &'a Task> + 'a>, instants_max: usize| Offer {
             tasks: tasks.peekable(),
@@ -100,6 +102,10 @@ impl Followed {
         };
         if !self.is_shared(now) {
             return offer(Box::new(self.plan.ready()), INSTANT_COMMANDS_MAX / 2);
+        }
+        if !has_room {
+            let ours = self.plan.ready().take(SHARED_LOOKED_MAX).filter(move |task| is_ours(task));
+            return offer(Box::new(ours), SHARED_INSTANTS_MIN);
         }
         let (mut own, mut looked) = (0, 0);
         // By priority, the highest first: tasks of the own part, and those of others.
@@ -271,7 +277,7 @@ mod tests {
         let mut followed = Followed::new(plan);
         followed.share(now);
         let first = |followed: &Followed| {
-            let mut offer = followed.ready(now, Part { place: 0, of: 1 }, |_| true);
+            let mut offer = followed.ready(now, Part { place: 0, of: 1 }, true, |_| true);
             let count = offer.tasks.peek().map(|task| task.spec.id.to_string());
             (count.unwrap(), offer.tasks.count())
         };

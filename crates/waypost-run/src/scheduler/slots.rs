@@ -17,6 +17,10 @@ pub trait SlotKeeper: Debug + Send {
     fn counts_starts(&self) -> bool {
         false
     }
+    /// Whether a slot may be free, as far as is known without asking.
+    fn has_room(&self, _queue: &str) -> bool {
+        true
+    }
     /// Reports that the write of a start was refused for lack of a slot in this queue.
     fn was_refused(&mut self, _queue: &str) {}
 }
@@ -64,6 +68,15 @@ impl Slots {
     /// Tries denied queues again, because other runs may have released slots.
     pub(super) fn ask_again(&mut self) {
         self.denied.clear();
+    }
+
+    /// Whether a slot of a queue with `concurrency` slots may be free.
+    pub(super) fn has_room(&self, queue: &str, concurrency: u32) -> bool {
+        let used: u32 = self.queues.values().map(|share| share.used).sum();
+        let share = self.queues.get(queue);
+        self.jobs.is_none_or(|jobs| used < jobs)
+            && share.is_none_or(|share| share.used < concurrency)
+            && (share.is_some_and(|share| share.held > share.used) || self.keeper.has_room(queue))
     }
 
     /// Takes a slot of a queue with `concurrency` slots, if one is free.

@@ -22,6 +22,8 @@ struct QueueState {
     own: u32,
     /// Whether all slots are taken, as far as is known.
     full: bool,
+    /// How many of them this worker has: when one of its tasks ends, its next one can have that slot at once.
+    own_max: u32,
     /// Since when this worker has had slots without a long break or a check for waiting workers.
     since: Option<Instant>,
     /// Since when it has had none.
@@ -57,13 +59,20 @@ impl StoredSlots {
     /// one.
     pub(crate) fn waits_for(&self) -> Vec<String> {
         let queues = self.queues();
-        let waits = queues.iter().filter(|(_, known)| known.full && known.own == 0);
+        let waits = queues.iter().filter(|(_, known)| known.full && known.own_max == 0);
         waits.map(|(queue, _)| queue.clone()).collect()
     }
 
     /// Whether all slots of a queue are taken, as far as is known. A slot can become free without a write: when a lease expires.
     pub(crate) fn is_any_full(&self) -> bool {
         self.queues().values().any(|known| known.full)
+    }
+
+    /// Whether this worker has tasks in each of its queues and can start no other before one of them ends, as far as is known.
+    pub(crate) fn has_no_room(&self) -> bool {
+        let queues = self.queues();
+        let is_taken = |known: &QueueState| known.full && known.own > 0 && known.own >= known.own_max;
+        !queues.is_empty() && queues.values().all(is_taken)
     }
 
     /// Checks whether queues that were full have a free slot again.
@@ -102,7 +111,7 @@ impl SlotKeeper for StoredSlots {
             let mut queues = self.queues();
             let known = queues.entry(queue.to_owned()).or_default();
             known.concurrency = concurrency;
-            if known.full || known.gave.is_some_and(|at| at.elapsed() < MANNERS) {
+            if known.full && known.own >= known.own_max || known.gave.is_some_and(|at| at.elapsed() < MANNERS) {
                 return false;
             }
             if known.idle.is_some_and(|at| at.elapsed() >= MANNERS) {
@@ -144,9 +153,49 @@ impl SlotKeeper for StoredSlots {
         true
     }
 
+    fn has_room(&self, queue: &str) -> bool {
+        self.queues().get(queue).is_none_or(|known| !known.full || known.own < known.own_max)
+    }
+
     fn was_refused(&mut self, queue: &str) {
         if let Some(known) = self.queues().get_mut(queue) {
-            known.full = true;
+            // The slots that were refused still count as its own, and are given back one by one.
+            let had = if known.full { known.own_max } else { known.own };
+            (known.full, known.own_max) = (true, had.saturating_sub(1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_store::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn a_slot_that_becomes_free_here_serves_the_next_task_although_the_queue_is_full() {
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+        let mut slots = StoredSlots::new(plans, "here".to_owned());
+        assert!(!slots.has_no_room(), "nothing is known");
+        // It tries all four, and others have two of them.
+        assert!((0..4).all(|_| slots.take("default", 4)));
+        (0..2).for_each(|_| slots.was_refused("default"));
+        (0..2).for_each(|_| slots.give("default"));
+        assert!(slots.has_no_room() && !slots.has_room("default") && !slots.take("default", 4));
+        slots.give("default");
+        assert!(slots.has_room("default") && slots.take("default", 4) && !slots.take("default", 4));
+        // Another was faster with the one that this worker gave back.
+        slots.give("default");
+        assert!(slots.take("default", 4));
+        slots.was_refused("default");
+        slots.give("default");
+        assert!(!slots.take("default", 4));
+        // The last one, too.
+        slots.give("default");
+        assert!(slots.waits_for().is_empty() && slots.take("default", 4));
+        slots.was_refused("default");
+        slots.give("default");
+        assert_eq!(slots.waits_for(), ["default"]);
+        assert!(!slots.take("default", 4));
     }
 }

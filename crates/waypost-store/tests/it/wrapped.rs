@@ -157,6 +157,9 @@ impl Read for Within<'_> {
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         self.inner.index(plan)
     }
+    fn do_without_numbers(&mut self) {
+        self.inner.do_without_numbers();
+    }
     fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState, StoreError> {
         self.inner.plan_state(plan)
     }

@@ -50,7 +50,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) const IDLE_TRANSACTIONS_MAX: f64 = 0.2;
 
 /// How long an idle worker is observed, in seconds.
-const IDLE_SECONDS: u64 = 60;
+const IDLE_SECONDS: u64 = 120;
 
 /// What an idle worker costs.
 pub(super) struct Idle {
@@ -166,14 +166,19 @@ impl<'a> Waypost<'a> {
         const TRANSACTIONS: &str =
             "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
         let mut psql = Psql::new(self.database.url())?;
+        // The server itself runs transactions in every database, of autovacuum: as many as in one that nobody uses.
+        let unused = Self::new(self.server)?;
+        let mut unused_psql = Psql::new(unused.database.url())?;
         let others = psql.number(CONNECTIONS)?;
         let _workers = self.workers(self.database.url(), 1, Stdout::Discarded)?;
         // Connections that it has needed for its work are closed meanwhile.
         pause(Duration::from_secs(IDLE_SECONDS));
-        let (connections, before) = (psql.number(CONNECTIONS)?, psql.number(TRANSACTIONS)?);
+        let connections = psql.number(CONNECTIONS)?;
+        // In both databases, one of the transactions is the first of the two queries.
+        let (before, unused_before) = (psql.number(TRANSACTIONS)?, unused_psql.number(TRANSACTIONS)?);
         pause(Duration::from_secs(IDLE_SECONDS));
-        // One of these transactions is the first of the two queries.
-        let transactions = psql.number(TRANSACTIONS)? - before - 1.0;
+        let of_server = unused_psql.number(TRANSACTIONS)? - unused_before;
+        let transactions = (psql.number(TRANSACTIONS)? - before - of_server).max(0.0);
         Ok(Idle { transactions: transactions / IDLE_SECONDS as f64, connections: connections - others })
     }
 

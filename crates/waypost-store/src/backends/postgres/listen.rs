@@ -13,7 +13,7 @@ use crate::log::change_watch::{Watch, pause};
 
 /// The time between two checks of whether the listening connection works. A notification gets lost only if a process dies
 /// between its commit and the notification.
-const LISTEN_CHECK: Duration = Duration::from_secs(30);
+const LISTEN_CHECK: Duration = Duration::from_secs(45);
 /// The first and the maximum pause between two polls: they grow while nothing is written.
 const POLL: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// The first and the maximum pause between two tries to connect.

@@ -98,6 +98,10 @@ impl Read for Session<'_> {
         Session::expect(self, expected);
     }
 
+    fn do_without_numbers(&mut self) {
+        self.numbered = NUMBERED_MAX;
+    }
+
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
         if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.plans.get(plan)) {
             return Ok(Some(pending.head.clone()));
