@@ -23,6 +23,8 @@ pub struct Folders {
     pub workspace: PathBuf,
     /// Waypost's own folder.
     pub own: PathBuf,
+    /// The folder with the configuration: that, or the one that is committed in a worktree of a bare repository.
+    pub config: PathBuf,
     /// Why the configuration in that folder is not used: it is another user's.
     foreign: Option<ForeignOwner>,
     /// A folder like ours inside a linked worktree. Someone committed it, so it is not used.
@@ -37,18 +39,28 @@ impl Folders {
             Ok(roots) => (roots, None),
             Err(foreign) => {
                 let (workspace, main) = (here.to_owned(), here.to_owned());
-                (Roots { workspace, main, passed_over: None }, Some(foreign))
+                (Roots { workspace, main, is_bare: false, passed_over: None }, Some(foreign))
             }
         };
         let own = place.folder.unwrap_or_else(|| roots.main.join(FOLDER));
         let committed = roots.workspace.join(FOLDER);
         let committed = (roots.workspace != roots.main && committed.is_dir()).then_some(committed);
-        Self { workspace: roots.workspace, own, foreign, committed }
+        let (config, committed) = match committed {
+            Some(committed) if roots.is_bare && !own.join(FILE).exists() => (committed, None),
+            committed => (own.clone(), committed),
+        };
+        Self { workspace: roots.workspace, own, config, foreign, committed }
     }
 
     /// The folders of a workspace that has just been made in this folder.
     pub fn new_in(workspace: PathBuf) -> Self {
-        Self { own: workspace.join(FOLDER), workspace, foreign: None, committed: None }
+        let own = workspace.join(FOLDER);
+        Self { config: own.clone(), own, workspace, foreign: None, committed: None }
+    }
+
+    /// Reads the configuration that the workspace brings along.
+    pub fn workspace_config(&self) -> Outcome<WorkspaceConfig> {
+        WorkspaceConfig::read(&self.own, &self.config, &self.workspace)
     }
 
     /// Creates Waypost's own folder if it is missing.
@@ -131,7 +143,7 @@ impl Loading {
             ignored.push(format!("{} {words}", committed.display()));
         }
         let brought = match (&folders.foreign, named) {
-            (None, _) => Some(WorkspaceConfig::read(&folders.own, &folders.workspace)?),
+            (None, _) => Some(folders.workspace_config()?),
             // Whoever names a file says what to use instead.
             (Some(_), Some(_)) => None,
             (Some(foreign), None) => return Err(store_location::foreign_owner(foreign)),
@@ -278,7 +290,7 @@ fn account_layer(account: &Account, origin: Origin, file: &Path) -> Result<Optio
 
 /// Reads a file that the caller names. Naming the workspace's own does not turn it into the user's.
 fn named_layer(folders: &Folders, named: &Path) -> Outcome<Layer> {
-    let is_brought = is_same(Some(named), Some(&folders.own.join(FILE)));
+    let is_brought = is_same(Some(named), Some(&folders.config.join(FILE)));
     let origin = if is_brought { Origin::Workspace } else { Origin::Named };
     let found = layer(origin, named, true)?;
     found.ok_or_else(|| Failure::not_found(format!("{} does not exist", named.display()), "check the path"))

@@ -146,21 +146,23 @@ pub fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<(StoreLoca
 pub struct Roots {
     /// Where work is done.
     pub workspace: PathBuf,
-    /// The main checkout, which has the configuration and the store.
+    /// The main checkout, which has the configuration and the store, or the bare repository, which has the store.
     pub main: PathBuf,
+    /// Whether that is a bare repository. Its configuration can only be committed to its worktrees.
+    pub is_bare: bool,
     /// What another user could have put above, and is not used.
     pub passed_over: Option<ForeignOwner>,
 }
 
 /// Finds the roots of the workspace that this folder belongs to. What other users own or can replace does not count.
 pub fn roots(from: &Path) -> Result<Roots, ForeignOwner> {
-    let mut workspace = from.to_owned();
+    let (mut workspace, mut is_bare) = (from.to_owned(), false);
     let found = find_root(account(), from, &NAMES, |folders| {
         let found = roots_among(folders)?;
-        workspace = found.workspace;
+        (workspace, is_bare) = (found.workspace, found.is_bare);
         Some(found.main)
     })?;
-    Ok(Roots { workspace, main: found.path, passed_over: found.passed_over })
+    Ok(Roots { workspace, main: found.path, is_bare, passed_over: found.passed_over })
 }
 
 pub fn foreign_owner(foreign: &ForeignOwner) -> Failure {
@@ -172,18 +174,19 @@ fn roots_among(folders: &[&Path]) -> Option<Roots> {
     let repository = folders.iter().find(|folder| folder.join(".git").exists());
     // A linked worktree shares everything with its main checkout. A `.waypost` inside was committed by someone.
     if let Some(tree) = repository
-        && let Some(main) = main_checkout(tree)
+        && let Some((main, is_bare)) = main_checkout(tree)
     {
-        return Some(Roots { workspace: (*tree).to_owned(), main, passed_over: None });
+        return Some(Roots { workspace: (*tree).to_owned(), main, is_bare, passed_over: None });
     }
     let is_root = |folder: &&&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
     let root = folders.iter().find(is_root)?;
-    Some(Roots { workspace: (*root).to_owned(), main: (*root).to_owned(), passed_over: None })
+    let root = || (*root).to_owned();
+    Some(Roots { workspace: root(), main: root(), is_bare: false, passed_over: None })
 }
 
-/// The root of the checkout that a linked worktree belongs to; `None` for a main checkout, and for a submodule, which is a
-/// repository of its own.
-fn main_checkout(folder: &Path) -> Option<PathBuf> {
+/// The root of the checkout that a linked worktree belongs to, and whether that is a bare repository; `None` for a main
+/// checkout, and for a submodule, which is a repository of its own.
+fn main_checkout(folder: &Path) -> Option<(PathBuf, bool)> {
     // `.git` is a file in worktrees and submodules, and names the repository.
     let text = fs::read_to_string(folder.join(".git")).ok()?;
     let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
@@ -200,21 +203,27 @@ fn main_checkout(folder: &Path) -> Option<PathBuf> {
         return None;
     }
     if let Some(checkout) = configured_checkout(&common) {
-        return Some(checkout);
+        return Some((checkout, false));
     }
     let hidden = common.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let is_bare = !hidden || git_setting(&common, "bare").is_some_and(|value| value == "true");
     // `.git` is in the main checkout. A bare repository has none, and contains the store itself.
-    if hidden { common.parent().map(Path::to_owned) } else { Some(common) }
+    let main = if hidden { common.parent()?.to_owned() } else { common };
+    Some((main, is_bare))
+}
+
+/// A setting in the `config` of a git folder, wherever in it.
+fn git_setting(common: &Path, wanted: &str) -> Option<String> {
+    let config = fs::read_to_string(common.join("config")).ok()?;
+    config.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == wanted).then(|| value.trim().to_owned())
+    })
 }
 
 /// The folder that `core.worktree` names, as in the repository of a submodule.
 fn configured_checkout(common: &Path) -> Option<PathBuf> {
-    let config = fs::read_to_string(common.join("config")).ok()?;
-    let said = config.lines().find_map(|line| {
-        let (name, value) = line.split_once('=')?;
-        (name.trim() == "worktree").then(|| value.trim().to_owned())
-    })?;
-    let checkout = fs::canonicalize(common.join(said)).ok()?;
+    let checkout = fs::canonicalize(common.join(git_setting(common, "worktree")?)).ok()?;
     // Any repository can name any folder, which names its repository in turn.
     let own = checkout.join(".git");
     let back = match fs::read_to_string(&own) {

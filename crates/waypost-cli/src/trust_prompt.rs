@@ -33,7 +33,7 @@ pub fn ask_if_present(context: &Context, folders: &Folders) -> Outcome {
     if context.out.json || !is_present(context)? || load_config::not_trusted(folders, by.kind)?.is_none() {
         return Ok(());
     }
-    let brought = WorkspaceConfig::read(&folders.own, &folders.workspace)?;
+    let brought = folders.workspace_config()?;
     if ask(&brought, &mut open(&by)?)? {
         brought.trust("terminal")?;
         note_store(&context.store_location_of(&folders.workspace)?)?;

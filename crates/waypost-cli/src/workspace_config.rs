@@ -46,10 +46,11 @@ pub struct WorkspaceConfig {
 }
 
 impl WorkspaceConfig {
-    /// Reads the files in Waypost's own folder of a workspace.
-    pub fn read(own: &Path, workspace: &Path) -> Outcome<Self> {
-        let base = own.parent().unwrap_or(own).to_owned();
-        let root = base.canonicalize().unwrap_or_else(|_| base.clone());
+    /// Reads the files in the folder with a workspace's configuration. They are trusted for the folder that our own is in.
+    pub fn read(own: &Path, config: &Path, workspace: &Path) -> Outcome<Self> {
+        let base = config.parent().unwrap_or(config).to_owned();
+        let root = own.parent().unwrap_or(own);
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let mut found = Self {
             root,
             layers: Vec::new(),
@@ -57,7 +58,7 @@ impl WorkspaceConfig {
             workspace: workspace.to_owned(),
             contents: Mutex::default(),
         };
-        for path in [todo_file(own), own.join(FILE)] {
+        for path in [todo_file(config), config.join(FILE)] {
             match found.text(&path) {
                 Ok(text) => {
                     let name = path.display().to_string();

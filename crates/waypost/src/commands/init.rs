@@ -125,7 +125,7 @@ impl Init {
         }
         let has_written = report.has_written(&name_of(&folders, CONFIG_FILE));
         if has_written && was_trusted && trust_prompt::is_present(context)? {
-            WorkspaceConfig::read(&folders.own, &folders.workspace)?.trust("init")?;
+            folders.workspace_config()?.trust("init")?;
         }
         if self.example && !self.print && report.is_complete() {
             report.next = match (is_trusted(), was_there) {

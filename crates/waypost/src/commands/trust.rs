@@ -11,7 +11,7 @@ use waypost_cli::context::{Context, note_store};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::load_config::{self, Folders};
 use waypost_cli::shared_branch;
-use waypost_cli::store_location::StoreLocation;
+use waypost_cli::store_location::{FOLDER, StoreLocation};
 use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
 use waypost_cli::workspace_config::{WorkspaceConfig, account_file};
@@ -44,7 +44,7 @@ pub(crate) struct Trust {
     /// Print the digest of the folder's configuration, and trust nothing
     #[arg(long)]
     digest: bool,
-    /// List the trusted folders: current, changed or gone
+    /// List the trusted folders: current, changed, gone, or worktree (of a bare repository)
     #[arg(long, conflicts_with_all = ["path", "digest"])]
     list: bool,
 }
@@ -70,7 +70,7 @@ impl Trust {
             return list(context);
         }
         let folders = folders(context, self.path.as_deref())?;
-        let brought = WorkspaceConfig::read(&folders.own, &folders.workspace)?;
+        let brought = folders.workspace_config()?;
         let shown = brought.root.display().to_string();
         if self.digest {
             let digest = trust_digest(&brought.files());
@@ -180,7 +180,7 @@ impl Untrust {
                 Some(path) if !path.exists() => vec![path.clone()],
                 path => {
                     let found = folders(context, path.as_deref())?;
-                    vec![WorkspaceConfig::read(&found.own, &found.workspace)?.root]
+                    vec![found.workspace_config()?.root]
                 }
             },
         };
@@ -224,11 +224,14 @@ fn list(context: &mut Context) -> Outcome {
 /// Whether a folder still has the content that was trusted.
 fn state(record: &TrustRecord) -> &'static str {
     let root = Path::new(&record.path);
+    let own = root.join(FOLDER);
     let brought = match root.is_dir() {
-        true => WorkspaceConfig::read(&root.join(".waypost"), root),
+        true => WorkspaceConfig::read(&own, &own, root),
         false => return "gone",
     };
     match brought {
+        // A bare repository: what was trusted is committed to its worktrees.
+        Ok(brought) if brought.layers.is_empty() && !root.join(".git").exists() => "worktree",
         Ok(brought) if trust_digest(&brought.files()) == record.digest => "current",
         Ok(_) | Err(_) => "changed",
     }

@@ -129,6 +129,50 @@ fn worktrees_of_a_bare_repository_share_a_store_too() {
 }
 
 #[test]
+fn worktrees_of_a_bare_repository_use_the_configuration_that_is_committed_to_them() {
+    let workspace = Workspace::new();
+    for (bare, hidden) in [("project.git", false), ("other/.bare", true)] {
+        let bare = workspace.work().join(bare);
+        put(&bare.join("config"), "[core]\n\tbare = true\n");
+        let tree = |name: &str, priority: u32| {
+            let tree = bare.parent().unwrap().join(format!("{name}-{hidden}"));
+            put(&bare.join(format!("worktrees/{name}/commondir")), "../..\n");
+            put(&bare.join(format!("worktrees/{name}/gitdir")), &format!("{}/.git\n", tree.display()));
+            put(&tree.join(".git"), &format!("gitdir: {}/worktrees/{name}\n", bare.display()));
+            let executor = format!("[executors.say]\nkind = \"command\"\ncommand = [\"echo\", \"{priority}\"]\n");
+            put(&tree.join(".waypost/config.toml"), &executor);
+            tree
+        };
+        let plan = workspace.work().join("plan.json");
+        put(&plan, r#"{"title":"Say","tasks":[{"id":"a","title":"A","executor":"say"}]}"#);
+        let run = |tree: &std::path::Path| {
+            workspace.waypost(&["-C", tree.to_str().unwrap(), "run", plan.to_str().unwrap()])
+        };
+        let (first, same, other) = (tree("first", 1), tree("same", 1), tree("other", 2));
+        let refused = run(&first);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("not trusted"), "{refused:?}");
+        let digest = workspace.waypost(&["-C", first.to_str().unwrap(), "trust", "--digest"]);
+        let digest = String::from_utf8(digest.stdout).unwrap();
+        let with_digest = |tree: &std::path::Path| {
+            let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+            command.env("WAYPOST_TRUST", digest.trim());
+            command.args(["-C", tree.to_str().unwrap(), "run", plan.to_str().unwrap()]).output().unwrap()
+        };
+        for tree in [&first, &same] {
+            let output = with_digest(tree);
+            assert!(output.status.success(), "{output:?}");
+        }
+        // What another branch has is not what was trusted.
+        let output = with_digest(&other);
+        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("not trusted"), "{output:?}");
+        // The repository's own comes first.
+        let own = if hidden { bare.parent().unwrap().to_owned() } else { bare.clone() };
+        put(&own.join(".waypost/config.toml"), "[executors.other]\nkind = \"command\"\ncommand = [\"true\"]\n");
+        assert!(!with_digest(&first).status.success());
+    }
+}
+
+#[test]
 fn a_submodule_is_a_repository_of_its_own() {
     let workspace = Workspace::new();
     let module = workspace.work().join("vendor/part");

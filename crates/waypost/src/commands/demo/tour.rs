@@ -65,7 +65,7 @@ impl Tour {
         let own = folder.join(FOLDER);
         write(&own.join(FILE), CONFIG)?;
         // It is compiled in. What somebody else writes there is not trusted.
-        let trusted = WorkspaceConfig::read(&own, folder)?.trust_in_process();
+        let trusted = WorkspaceConfig::read(&own, &own, folder)?.trust_in_process();
         std::env::set_current_dir(folder).map_err(|error| Failure::file(folder, &error))?;
         let (program, store) = (context.program, store_in(folder));
         let context = context.with_store(&store);
