@@ -2,7 +2,7 @@
 // Runs the binary of this platform, which npm installed as an optional dependency.
 "use strict";
 
-const { spawnSync } = require("node:child_process");
+const { spawn } = require("node:child_process");
 const { existsSync } = require("node:fs");
 
 const NAMES = {
@@ -31,12 +31,19 @@ function fail(message, hint) {
 
 const file = binary();
 if (!existsSync(file)) fail(`${file} does not exist`, "install Waypost again");
-// The terminal sends its signals to both; the binary decides when to end.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGTSTP"]) process.on(signal, () => {});
-const { status, signal, error } = spawnSync(file, process.argv.slice(2), { stdio: "inherit" });
-if (error) fail(`${file} cannot be started: ${error.message}`, "install Waypost again");
-if (signal) {
-  process.removeAllListeners(signal);
-  process.kill(process.pid, signal);
+const child = spawn(file, process.argv.slice(2), { stdio: "inherit" });
+// The binary decides when to end. A terminal sends its signals to both, and the second Ctrl-C means more than the first.
+const atTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
+  process.on(signal, () => {
+    if (signal === "SIGTERM" || !atTerminal) child.kill(signal);
+  });
 }
-process.exit(status ?? 1);
+child.on("error", (error) => fail(`${file} cannot be started: ${error.message}`, "install Waypost again"));
+child.on("exit", (status, signal) => {
+  if (signal) {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  }
+  process.exit(status ?? 1);
+});

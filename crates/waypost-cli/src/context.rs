@@ -134,12 +134,18 @@ impl Context {
         self.global.actor.is_some().then(|| self.actor()).transpose()
     }
 
-    /// The arguments that select a store other than the workspace's own. `WAYPOST_STORE` is not included.
+    /// Whether the location of the store has a password.
+    pub fn has_password(&self) -> bool {
+        self.global.store.as_ref().is_some_and(|store| waypost_store::without_password(store) != *store)
+    }
+
+    /// The arguments that select a store other than the workspace's own. `WAYPOST_STORE` is not included, and neither is a
+    /// password: they are written to files that can be committed.
     pub fn store_arguments(&self) -> Vec<String> {
         let from_variable = std::env::var("WAYPOST_STORE").ok();
         match &self.global.store {
             Some(store) if !store.is_empty() && *store != from_variable.unwrap_or_default() => {
-                vec!["--store".to_owned(), store.clone()]
+                vec!["--store".to_owned(), waypost_store::without_password(store)]
             }
             Some(_) | None if self.global.global => vec!["--global".to_owned()],
             Some(_) | None => Vec::new(),

@@ -17,7 +17,7 @@ const COLUMNS_MIN: usize = 40;
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Color {
-    // If the output is a terminal and `NO_COLOR` is not set.
+    // If the output is a terminal that knows colours and `NO_COLOR` is not set.
     #[default]
     Auto,
     Always,
@@ -42,7 +42,10 @@ impl Output {
         let wanted = |terminal: bool| match color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            Color::Auto => {
+                let is_empty = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+                terminal && is_empty("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+            }
         };
         Self {
             json,

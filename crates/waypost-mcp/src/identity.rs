@@ -21,7 +21,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("amp-mcp-client", "amp"),
     ("windsurf-client", "windsurf"),
     ("roo-code", "roo"),
-    ("kiro-cli", "kiro"),
+    ("kiro", "kiro"),
     ("q-dev-cli", "kiro"),
     ("goose-cli", "goose"),
     ("goose-desktop", "goose"),

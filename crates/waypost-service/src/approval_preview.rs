@@ -1,8 +1,11 @@
 //! The program that a task's work resolves to with some definitions, as a person would type it. Runs nothing.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use waypost_config::{Definition, Definitions};
 use waypost_core::{Dependency, DependencyRule, Lock, LockMode, ProblemKind, Task, TaskSpec, Work};
+use waypost_text::shell_word;
 
 /// Shown for a task without work.
 const FOR_NO_MACHINE: &str = "(for an agent or a person)";
@@ -290,15 +293,7 @@ fn describe_process(process: &Value) -> String {
 }
 
 fn quoted(command: &Value) -> String {
-    let plain = |word: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word.to_owned()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    let words: Vec<String> =
-        command.as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
+    let words = command.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let words: Vec<Cow<'_, str>> = words.map(shell_word).collect();
     if words.is_empty() { "(what the image says)".to_owned() } else { words.join(" ") }
 }

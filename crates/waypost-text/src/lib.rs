@@ -18,7 +18,7 @@ pub use layout::{fit, fit_right, pad, skip_columns, wrap};
 pub use log_line::{LogLineKind, is_protocol_line};
 pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, from_hex, hex};
-pub use quote::{fence, quote, quote_unless_word};
+pub use quote::{fence, quote, quote_unless_word, shell_word};
 pub use sanitize::{
     REPLACEMENT, escape_json, has_hidden, is_unsafe_char, one_line, reveal, reveal_lines, sanitize,
     sanitize_line,

@@ -1,5 +1,7 @@
-//! Quotes text by others for a model. A quote names no author: whoever writes the line around it does. Nothing in the text
+//! Quotes text by others for a model, and words for a shell. A quote names no author: whoever writes the line around it does. Nothing in the text
 //! can end its quote, so that it cannot pass for text of Waypost.
+
+use std::borrow::Cow;
 
 use crate::sanitize::sanitize;
 
@@ -28,6 +30,15 @@ pub fn fence(text: &str) -> String {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(FENCE_CHARACTERS_MIN.max(longest + 1));
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+/// Quotes a text as one word of a shell, unless it is one.
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
 #[cfg(test)]

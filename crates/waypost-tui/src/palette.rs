@@ -175,7 +175,9 @@ fn commands(keys: &Keys, place: Place) -> Vec<(MenuOption, Action)> {
     let rows = places.iter().flat_map(|&place| keys.rows(place));
     let shown = rows.filter(|(binding, _)| !is_movement(binding.action)).map(|(binding, chords)| {
         let chords: Vec<String> = chords.iter().map(ToString::to_string).collect();
-        (MenuOption::new(binding.help, chords.join("  ")), binding.action)
+        let option = MenuOption::new(binding.help, chords.join("  "));
+        let keywords = format!("{} {}", binding.hint, <&str>::from(binding.action)).to_lowercase();
+        (MenuOption { keywords, ..option }, binding.action)
     });
     shown.collect()
 }

@@ -359,4 +359,21 @@ mod tests {
         }
         assert!(HELP.lines().count() <= HELP_LINES_MAX);
     }
+
+    /// Lines that are broken in the text are broken again by a narrower terminal.
+    #[test]
+    fn paragraphs_of_help_are_one_line_each() {
+        fn check(command: &clap::Command) {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            for (line, next) in text.lines().zip(text.lines().skip(1)) {
+                let is_broken = is_prose(line) && is_prose(next);
+                assert!(!is_broken, "{}: {line:?} goes on with {next:?}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let mut command = Cli::command();
+        command.build();
+        check(&command);
+    }
 }

@@ -76,7 +76,16 @@ fn with_completers_below(command: clap::Command, program: Program) -> clap::Comm
         Some(kind) => argument.add(ArgValueCompleter::new(Candidates { kind, program })),
         None => argument,
     };
-    command.mut_args(with_completer).mut_subcommands(|command| with_completers_below(command, program))
+    let command = command.mut_args(with_completer);
+    command.mut_subcommands(|command| with_completers_below(with_hidden_aliases(command), program))
+}
+
+/// Of the names of a command a shell is offered the first by the alphabet, which is often not the one that the help teaches.
+fn with_hidden_aliases(command: clap::Command) -> clap::Command {
+    // This process ends with its answer.
+    let aliases = command.get_all_aliases().map(|alias| &*alias.to_owned().leak());
+    let aliases: Vec<&'static str> = aliases.collect();
+    command.visible_alias(None::<&str>).aliases(aliases)
 }
 
 struct Candidates {

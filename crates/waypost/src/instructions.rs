@@ -23,14 +23,14 @@ With the MCP tools of `waypost`:
 ";
 
 const COMMANDS: &str = "\
-In a shell:
+In a shell (without `waypost`: `npx -y waypost`):
 
 - `waypost list`, `waypost show PLAN`, `waypost new TITLE --task TEXT`, `waypost task add PLAN TEXT --depends-on TASK`
 - `waypost request-approval PLAN` asks a person.
 - `waypost next PLAN --claim`, then `waypost done PLAN TASK --result TEXT`, `waypost fail PLAN TASK --error WHY` or
   `waypost skip PLAN TASK --reason WHY`
 - `waypost why PLAN TASK` explains what a task waits for.
-- Exit codes: 0 done; 1 refused, the message says why; 2 usage; 3 the plan changed, look again; 4 invalid plan; 5 not found.
+- Exit codes: 0 done; 1 refused; 2 usage; 3 the plan changed; 4 invalid plan; 5 not found.
   `--json` for programs.
 ";
 

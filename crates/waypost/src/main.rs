@@ -9,9 +9,10 @@ mod instructions;
 mod planning;
 mod webhooks;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use crate::cli::Cli;
@@ -34,6 +35,9 @@ fn main() -> ExitCode {
     waypost_exec::traces::finish();
     ended(context.out, outcome)
 }
+
+/// Commands that are named in place of one that does not exist.
+const SUGGESTIONS_MAX: usize = 3;
 
 const PROGRAM: Program = Program { definition: Cli::command, run_line };
 
@@ -72,7 +76,7 @@ fn misread(error: clap::Error) -> ExitCode {
     // arguments again as they are shown.
     let shown =
         std::env::args_os().map(|word| waypost_text::sanitize_line(&word.to_string_lossy()).into_owned());
-    let error = Cli::try_parse_from(shown).err().unwrap_or(error);
+    let error = with_best_suggestions(Cli::try_parse_from(shown).err().unwrap_or(error));
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let for_programs =
         std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
@@ -94,6 +98,26 @@ fn misread(error: clap::Error) -> ExitCode {
     // If the terminal is gone, there is nowhere to report it.
     let _gone = error.print();
     if asked_for { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) }
+}
+
+/// Puts the nearest command first, and names few and no hidden ones: the parser lists all that are somewhat alike, the nearest last.
+fn with_best_suggestions(mut error: clap::Error) -> clap::Error {
+    fn add_names(command: &clap::Command, names: &mut BTreeSet<String>) {
+        for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+            names.extend(command.get_name_and_visible_aliases().into_iter().map(str::to_owned));
+            add_names(command, names);
+        }
+    }
+    if let Some(ContextValue::Strings(near)) = error.get(ContextKind::SuggestedSubcommand) {
+        let mut definition = Cli::command();
+        definition.build();
+        let mut names = BTreeSet::new();
+        add_names(&definition, &mut names);
+        let near = near.iter().rev().filter(|name| names.contains(*name)).take(SUGGESTIONS_MAX).cloned();
+        let near = ContextValue::Strings(near.collect());
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
 }
 
 /// Replaces what the parser of numbers says by words for people.

@@ -400,10 +400,10 @@ fn bar_style(theme: Theme, snapshot: &PlanSnapshot) -> Style {
     if snapshot.counts.failed > 0 { theme.wrong() } else { theme.good() }
 }
 
-/// `██████░░░░`: finished tasks of all tasks.
+/// `██████░░░░`: done tasks of all tasks, as the percentage beside it says.
 fn bar(counts: &Counts, columns: usize) -> String {
     let total = u64::from(counts.total.max(1));
-    let full = (u64::from(counts.finished()) * columns as u64 / total) as usize;
+    let full = (u64::from(counts.done) * columns as u64 / total) as usize;
     format!("{}{}", "█".repeat(full.min(columns)), "░".repeat(columns - full.min(columns)))
 }
 

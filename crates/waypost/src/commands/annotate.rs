@@ -8,7 +8,7 @@ use waypost_cli::error::Outcome;
 use waypost_cli::options::Guard;
 
 const COMMENT_EXAMPLES: &str = "\
-The agents that work on the task read the latest comments when they claim it, each quoted with its author.
+The agents that work on the task read the latest comments when they claim it, each quoted with its author. \
 The history keeps all of them.
 
 Examples:

@@ -25,11 +25,11 @@ const ROWS_MAX: usize = 1_000;
 const PLANS_PAGE: usize = 100;
 
 const EXAMPLES: &str = "\
-Only people can answer, at a terminal, which shows the question and asks. The answer counts for that
-question only: another one needs another answer. --seen names the question that you have read, by
-the digest that `answer --json` lists, and skips the question, not the terminal.
-A question with choices takes one of them, or an unambiguous prefix.
-A task for a person (an executor of kind human) is completed by yes or \"yes, RESULT\", and failed by no
+Only people can answer, at a terminal, which shows the question and asks. The answer counts for that \
+question only: another one needs another answer. --seen names the question that you have read, by \
+the digest that `answer --json` lists, and skips the question, not the terminal. \
+A question with choices takes one of them, or an unambiguous prefix. \
+A task for a person (an executor of kind human) is completed by yes or \"yes, RESULT\", and failed by no \
 or \"no, REASON\". Anything else is refused.
 
 Examples:

@@ -12,7 +12,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
-Continues where the last process stopped; recorded model replies are reused, not paid for again.
+Continues where the last process stopped; recorded model replies are reused, not paid for again. \
 Limits given now replace earlier ones.
 
 Examples:

@@ -12,9 +12,9 @@ use waypost_cli::store_location::StoreLocation;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-Copies ids, versions, event numbers, history, leases, subscriptions with their cursors, archived, pruned and purged plans
-and, where both stores keep them, the tails of attempt logs. Workers are not copied: they register where they work.
-The source stays unchanged; writes after the start of the copy are not included. The target must be empty. An interrupted
+Copies ids, versions, event numbers, history, leases, subscriptions with their cursors, archived, pruned and purged plans \
+and, where both stores keep them, the tails of attempt logs. Workers are not copied: they register where they work. \
+The source stays unchanged; writes after the start of the copy are not included. The target must be empty. An interrupted \
 copy resumes when it is started again; do not use the target before the copy reports that it is verified.
 
 Examples:

@@ -18,7 +18,7 @@ use waypost_cli::view::table::{self, Cell};
 const JOURNALS_MAX: usize = 10_000;
 
 const EXAMPLES: &str = "\
-Prices stand in the configuration of models; calls of models without a price are counted, and cost
+Prices stand in the configuration of models; calls of models without a price are counted, and cost \
 nothing here.
 
 Examples:

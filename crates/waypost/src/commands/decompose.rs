@@ -24,10 +24,10 @@ const ROOT: &str = "goal";
 const TITLE_COLUMNS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
-A goal creates a new plan with the goal as its root; an existing plan is broken down in place, as a
-whole or below one task. The model judges whether each goal is small enough, breaks it down into 2 to
-7 parts and orders them; goals that depend on others are refined once those have been planned.
-Every reply is saved at once: after Ctrl-C, `waypost pause`, a limit or a crash, `waypost plan continue`
+A goal creates a new plan with the goal as its root; an existing plan is broken down in place, as a \
+whole or below one task. The model judges whether each goal is small enough, breaks it down into 2 to \
+7 parts and orders them; goals that depend on others are refined once those have been planned. \
+Every reply is saved at once: after Ctrl-C, `waypost pause`, a limit or a crash, `waypost plan continue` \
 resumes from there.
 
 Examples:

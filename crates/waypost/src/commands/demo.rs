@@ -35,8 +35,8 @@ const FILES: [(&str, &str); 3] = [
 const WITHOUT_APPROVAL: &str = "approval = \"never\"\n";
 
 const EXAMPLES: &str = "\
-Three tasks rename a type in three files at the same time, then a fourth checks all of them. Works in a
-new temporary folder and removes it at the end. At a terminal it is a tour: approval, a failure, why, a
+Three tasks rename a type in three files at the same time, then a fourth checks all of them. Works in a \
+new temporary folder and removes it at the end. At a terminal it is a tour: approval, a failure, why, a \
 fix, and the run that continues. Without one, or with --plain, it only runs the plan.
 
 Examples:

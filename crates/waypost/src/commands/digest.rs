@@ -17,8 +17,8 @@ use waypost_cli::error::Outcome;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-A digest is a summary of under 100 words with decisions and artifacts; later goals see it instead of
-the work itself. Its fidelity is measured: a model answers questions about the original from the
+A digest is a summary of under 100 words with decisions and artifacts; later goals see it instead of \
+the work itself. Its fidelity is measured: a model answers questions about the original from the \
 digest alone, and the answers are graded.
 
 Examples:

@@ -22,8 +22,8 @@ const VERSIONS_MAX: usize = 10_000;
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
-Each line has the number of a version in the log of the whole store; numbers have no gaps.
-With --kind, --task or --agent each line is one event, including derived events (a task that became
+Each line has the number of a version in the log of the whole store; numbers have no gaps. \
+With --kind, --task or --agent each line is one event, including derived events (a task that became \
 unblocked or was skipped because of another, a plan that ended); docs/events.md lists them all.
 
 Examples:

@@ -16,8 +16,8 @@ const TASKS_DEFAULT: usize = 20;
 const TASKS_MAX: usize = 200;
 
 const EXAMPLES: &str = "\
-Every word must be in the id, the description, the notes, a label or the assignee of a task; some of
-them may be in the title of its plan instead. Plans that changed last are read first: at most 1,000
+Every word must be in the id, the description, the notes, a label or the assignee of a task; some of \
+them may be in the title of its plan instead. Plans that changed last are read first: at most 1,000 \
 plans and 200,000 tasks.
 
 Examples:

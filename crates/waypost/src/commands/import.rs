@@ -28,8 +28,8 @@ use waypost_cli::view::text;
 const NAMES_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-The format is detected. Known folders: .clido, .frctl, .jaato, a docker-agent store of plans, Backlog.md's
-backlog/tasks. A plan keeps its id unless that id is taken; plans that were imported before and have not
+The format is detected. Known folders: .clido, .frctl, .jaato, a docker-agent store of plans, Backlog.md's \
+backlog/tasks. A plan keeps its id unless that id is taken; plans that were imported before and have not \
 changed since are skipped.
 
 Examples:

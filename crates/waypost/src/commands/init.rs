@@ -9,10 +9,11 @@ mod report;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use toml::de::DeTable;
 use waypost_config::{Layer, Origin};
 use waypost_core::ActorKind;
 
@@ -27,10 +28,12 @@ use waypost_cli::load_config::{self, Folders};
 use waypost_cli::output;
 use waypost_cli::store_location::IGNORED;
 use waypost_cli::trust_prompt;
-use waypost_cli::workspace_config::{FILE as CONFIG_FILE, WorkspaceConfig};
+use waypost_cli::workspace_config::FILE as CONFIG_FILE;
 
 /// The instruction file that most hosts read.
 const AGENTS: &str = "AGENTS.md";
+/// The text of a file that some hosts read instead of it.
+const IMPORT: &str = "@AGENTS.md\n";
 /// The text of a new configuration.
 const CONFIG: &str = include_str!("init/config.toml");
 /// What `--example` adds to it.
@@ -42,7 +45,7 @@ const EXAMPLE_PLAN_FILE: &str = "example-plan.json";
 const EXAMPLE_EXECUTOR: &str = "executors.echo.";
 
 const EXAMPLES: &str = "\
-Creates missing files. Changes existing files only after a person confirms, or with --yes, and keeps
+Creates missing files. Changes existing files only after a person confirms, or with --yes, and keeps \
 their other content. Files: .waypost/, AGENTS.md (CLAUDE.md and GEMINI.md import it), and for
   claude, copilot  .mcp.json               amp       .amp/settings.json
   codex            .codex/config.toml      kiro      .kiro/settings/mcp.json
@@ -52,10 +55,10 @@ their other content. Files: .waypost/, AGENTS.md (CLAUDE.md and GEMINI.md import
   opencode         opencode.json           zed       .zed/settings.json
 For cline, windsurf and goose, which read only files of the user's own, it prints what to add.
 
-The files start `waypost` on PATH, or, when this runs from npx or uvx, the same runner. With --command npx or
+The files start `waypost` on PATH, or, when this runs from npx or uvx, the same runner. With --command npx or \
 --command uvx they work for everyone who has the runner, and nothing of Waypost has to be installed.
 
---example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes
+--example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes \
 example-plan.json, which runs with it.
 
 --git-hooks writes a prepare-commit-msg hook, and nothing else. A hook that is there already is kept and runs first.
@@ -117,6 +120,11 @@ impl Init {
         let was_trusted = is_trusted();
         let was_there = folders.own.join(CONFIG_FILE).symlink_metadata().is_ok();
         for step in self.steps(&folders, &hosts, &entry) {
+            // A file that imports what was declined would say nothing.
+            if step.is_text(IMPORT) && report.has(AGENTS, ChangeResult::Declined) {
+                report.add(step, ChangeResult::Declined);
+                continue;
+            }
             match self.apply(context, &step, by == ActorKind::Person) {
                 Ok(fate) => report.add(step, fate),
                 // One file that cannot be written keeps no other from being set up.
@@ -127,12 +135,19 @@ impl Init {
         if has_written && was_trusted && trust_prompt::is_present(context)? {
             folders.workspace_config()?.trust("init")?;
         }
-        if self.example && !self.print && report.is_complete() {
+        if self.example
+            && !self.print
+            && report.is_complete()
+            && !report.has(EXAMPLE_PLAN_FILE, ChangeResult::Kept)
+        {
+            let here = std::env::current_dir().unwrap_or_default();
+            let plan = seen_from(&here, &folders.workspace, &folders.workspace.join(EXAMPLE_PLAN_FILE));
+            let config = seen_from(&here, &folders.workspace, &folders.own.join(CONFIG_FILE));
             report.next = match (is_trusted(), was_there) {
-                (true, _) => example_commands(""),
+                (true, _) => example_commands(&plan, ""),
                 // To name a file is to trust it, and this one may be somebody else's.
-                (false, true) => [vec!["waypost trust".to_owned()], example_commands("")].concat(),
-                (false, false) => example_commands(" --config .waypost/config.toml"),
+                (false, true) => [vec!["waypost trust".to_owned()], example_commands(&plan, "")].concat(),
+                (false, false) => example_commands(&plan, &format!(" --config {config}")),
             };
         }
         if !self.is_only_example() {
@@ -234,7 +249,12 @@ impl Init {
             }
         };
         if self.example {
-            add(EXAMPLE_PLAN_FILE, &|old| unless_there(old, EXAMPLE_PLAN));
+            add(EXAMPLE_PLAN_FILE, &|old| match old {
+                Some(old) if old != EXAMPLE_PLAN => {
+                    Ok(Merged::Kept("it is not the example's plan".to_owned()))
+                }
+                old => unless_there(old, EXAMPLE_PLAN),
+            });
         }
         if self.is_only_example() {
             return steps;
@@ -247,13 +267,16 @@ impl Init {
         }
         let section = |old: Option<&str>| merge::section(old, &instructions::section());
         add(AGENTS, &section);
-        let import = |_: Option<&str>| Ok(Merged::Text(format!("@{AGENTS}\n")));
+        let has_agents = !folders.workspace.join(AGENTS).is_dir();
+        let import = |_: Option<&str>| Ok(Merged::Text(IMPORT.to_owned()));
         for host in HOSTS {
             let Some(file) = host.instead_of_agents else { continue };
             let path = folders.workspace.join(file);
             if is_text_of_its_own(&path) {
                 add(file, &section);
-            } else if path.symlink_metadata().is_err() && hosts.iter().any(|wanted| wanted.word == host.word)
+            } else if has_agents
+                && path.symlink_metadata().is_err()
+                && hosts.iter().any(|wanted| wanted.word == host.word)
             {
                 add(file, &import);
             }
@@ -280,6 +303,12 @@ impl Init {
             context.out.note(format!("{command} is not on PATH: {hint}"));
         }
         let is_shared = |host: &&Host| matches!(host.file, ConfigFile::Workspace(_));
+        if context.has_password() && !hosts.is_empty() {
+            context.out.note(
+                "the password of the store is in none of the files, which can be committed: set PGPASSWORD or a \
+                 password file where the hosts start",
+            );
+        }
         if hosts.iter().any(is_shared) && Path::new(command).is_absolute() {
             context.out.note(format!(
                 "{command} is a path of this machine: do not commit it; --command npx works for everyone"
@@ -313,11 +342,19 @@ fn unless_there(old: Option<&str>, text: &str) -> Result<Merged, Unmergeable> {
 }
 
 /// What to type after `--example`.
-fn example_commands(more: &str) -> Vec<String> {
-    vec![
-        format!("waypost run {EXAMPLE_PLAN_FILE} --dry-run{more}"),
-        format!("waypost run {EXAMPLE_PLAN_FILE}{more}"),
-    ]
+fn example_commands(plan: &str, more: &str) -> Vec<String> {
+    vec![format!("waypost run {plan} --dry-run{more}"), format!("waypost run {plan}{more}")]
+}
+
+/// How a file is named in a command that is typed in this folder.
+fn seen_from(here: &Path, workspace: &Path, file: &Path) -> String {
+    let above = || {
+        let (inside, below) = (here.strip_prefix(workspace).ok()?, file.strip_prefix(workspace).ok()?);
+        let up: PathBuf = inside.iter().map(|_| "..").collect();
+        Some(up.join(below))
+    };
+    let path = above().unwrap_or_else(|| file.to_owned());
+    waypost_text::shell_word(&path.display().to_string()).into_owned()
 }
 
 /// Adds the example's executor to a configuration. An executor of that name is the operator's own.
@@ -331,13 +368,17 @@ fn with_example(old: &str) -> Result<Merged, Unmergeable> {
     if settings(old).is_some_and(has_executor) {
         return Ok(Merged::Same);
     }
+    let unmergeable = |why: String| Unmergeable { why, paste: EXAMPLE_CONFIG.to_owned() };
+    if let Err(error) = DeTable::parse(old) {
+        return Err(unmergeable(merge::not_toml(old, &error)));
+    }
     let new = format!("{}\n\n{EXAMPLE_CONFIG}", old.trim_end());
     match settings(&new) {
         Some(_) => Ok(Merged::Text(new)),
-        None => Err(Unmergeable {
-            why: "its executors are not written as tables; add this one yourself".to_owned(),
-            paste: EXAMPLE_CONFIG.to_owned(),
-        }),
+        None => Err(unmergeable(
+            "its executors are not written as tables of their own; write this one as they are, yourself"
+                .to_owned(),
+        )),
     }
 }
 

@@ -93,7 +93,10 @@ fn prime_line(plans: &PlanStore, head: &PlanSummary, leases: &[Lease]) -> Outcom
     );
     if let [lease, more @ ..] = leases {
         let id = excerpt_bytes(lease.task.as_str(), ID_BYTES_MAX);
-        line.push_str(&format!("; you hold {id} {}", short(&described(plans, &lease.plan, &lease.task)?)));
+        line.push_str(&format!(
+            "; a session of yours holds {id} {}",
+            short(&described(plans, &lease.plan, &lease.task)?)
+        ));
         if !more.is_empty() {
             line.push_str(&format!(" and {} more", more.len()));
         }
@@ -154,8 +157,8 @@ fn stop(context: &mut Context) -> Outcome {
         (excerpt_bytes(lease.plan.as_str(), ID_BYTES_MAX), excerpt_bytes(lease.task.as_str(), ID_BYTES_MAX));
     let more = if more.is_empty() { String::new() } else { format!(" (and {} more)", more.len()) };
     let reason = format!(
-        "{task} of plan {plan} is still yours{more}: report it with task_report (done, failed, skipped, or release if you \
-         do not go on)."
+        "A session of this agent holds {task} of plan {plan}{more}. If it is this one, report it with task_report (done, failed, \
+         skipped, or release if you do not go on); if not, leave it."
     );
     context.out.value(&json!({ "decision": "block", "reason": reason }))
 }

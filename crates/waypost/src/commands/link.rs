@@ -12,9 +12,9 @@ use waypost_cli::links::{FileChange, Link, LinkedFile, Reporting, Synced, sync};
 use waypost_cli::view::text;
 
 const LINK_EXAMPLES: &str = "\
-The files of a linked folder stay files of the program that they belong to. Before and after every command, files that were
-added or edited are written into their plans, and plans that have changed into their files; `mcp`, `serve`, `worker`, `run`
-and `tui` also do so meanwhile. What a file and its plan have both changed counts as the file says, and is named. A file is
+The files of a linked folder stay files of the program that they belong to. Before and after every command, files that were \
+added or edited are written into their plans, and plans that have changed into their files; `mcp`, `serve`, `worker`, `run` \
+and `tui` also do so meanwhile. What a file and its plan have both changed counts as the file says, and is named. A file is \
 taken in with the rights of an agent, and brings no approval. Without a folder, the links are listed.
 
 Examples:

@@ -23,7 +23,7 @@ use waypost_cli::load_config::{self, Folders};
 use waypost_cli::store_location::jaato_import;
 
 const EXAMPLES: &str = "\
-The agent's host starts this command from its configuration, which `waypost init` writes. It uses the host's workspace
+The agent's host starts this command from its configuration, which `waypost init` writes. It uses the host's workspace \
 (its roots) unless --store, --global or -C is given.
 
 Examples:

@@ -18,7 +18,7 @@ use waypost_cli::style::Look;
 const NAMES_SHOWN_MAX: usize = 50;
 
 const EXAMPLES: &str = "\
-Models are described in the configuration ([models.NAME], docs/models.md). With OPENAI_API_KEY or
+Models are described in the configuration ([models.NAME], docs/models.md). With OPENAI_API_KEY or \
 ANTHROPIC_API_KEY in the environment there is a model `openai` or `anthropic` without any.
 
 Examples:

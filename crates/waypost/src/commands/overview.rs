@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
-use waypost_core::Phase;
-use waypost_store::{PlanStore, PlanSummary, Query, Sort};
+use waypost_core::{Phase, Plan, Task};
+use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 use waypost_text::{count, pad, width};
 
 use crate::commands::answer::waiting_in;
@@ -30,7 +30,7 @@ Examples:
   waypost status get kq3            # the same as: waypost note kq3
   waypost status set kq3 blocked    # the same as: waypost note kq3 blocked";
 
-/// The parts of the overview, in the order in which they are shown. A plan is in the first one that fits.
+/// The parts of the overview, in the order in which they are shown. A plan is in the first one that fits, with what else is to be said of it.
 const PARTS: [(&str, &str); 4] = [
     ("waiting", "waiting for you"),
     ("failed", "failed"),
@@ -108,7 +108,8 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
     let page = plans.heads(&query())?;
     context.note_damage(&page.warnings);
-    let total = plans.heads(&Query { limit: 1, ..Query::default() })?.total;
+    let total_of = |shelf| plans.heads(&Query { shelf, limit: 1, ..Query::default() }).map(|page| page.total);
+    let total = total_of(ArchiveFilter::Current)?;
     let rows = rows(&plans, &config, page.items)?;
     let foreign = other_folders(&folders, &plans);
     let place = context.store_location()?.location;
@@ -129,7 +130,11 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     for (part, (_, title)) in PARTS.iter().enumerate() {
         print(context, title, rows.iter().filter(|row| row.part == part));
     }
-    if total == 0 {
+    let archived = if total == 0 { total_of(ArchiveFilter::Archived)? } else { 0 };
+    if archived > 0 {
+        let archived = count(usize::try_from(archived).unwrap_or(usize::MAX), "plan");
+        context.out.line(format!("{archived}, archived: waypost list --archived"));
+    } else if total == 0 {
         context.out.line("no plans yet");
         context.out.line("  waypost demo               see a plan run, in a temporary folder");
         context.out.line("  waypost new 'Move to JWT'  create a plan; or: waypost import FILE");
@@ -172,6 +177,16 @@ fn named(head: &PlanSummary) -> String {
     waypost_text::truncate(&text::one_line(title), TITLE_WIDTH_MAX).into_owned()
 }
 
+fn is_rejected(plan: &Plan) -> bool {
+    plan.state().phase == Phase::Draft && plan.rejected_by().is_some()
+}
+
+/// The command that takes up what is ready: machines run what names an executor.
+fn verb_for_ready(plan: &Plan) -> &'static str {
+    let ready: Vec<&Task> = plan.ready().collect();
+    if !ready.is_empty() && ready.iter().all(|task| task.spec.work.is_some()) { "run" } else { "next" }
+}
+
 /// Returns where a plan stands, if anything is to be said about it.
 fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<Row>> {
     let (id, counts) = (head.id.clone(), head.counts);
@@ -201,9 +216,24 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
     } else if head.phase == Phase::Paused {
         (3, "paused".to_owned(), command("resume"))
     } else if is_open && counts.ready > 0 {
-        (3, format!("{} ready", count(counts.ready as usize, "task")), command("next"))
+        let (rejected, verb) = match head.goals <= TASKS_READ_MAX {
+            true => plans.view(&head.id, |plan, _| (is_rejected(plan), verb_for_ready(plan)))?,
+            false => (false, "next"),
+        };
+        if rejected {
+            // It is for whoever wrote it to change it.
+            return Ok(None);
+        }
+        (3, format!("{} ready", count(counts.ready as usize, "task")), command(verb))
     } else {
         return Ok(None);
     };
+    let mut what = what;
+    if part == 0 && counts.failed > 0 {
+        what.push_str(&format!(", {} failed", counts.failed));
+    }
+    if part < 2 && counts.in_progress() > 0 {
+        what.push_str(&format!(", {} in progress", counts.in_progress()));
+    }
     Ok(Some(Row { part, head, what, command }))
 }

@@ -25,9 +25,9 @@ use waypost_cli::options::within;
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 const EXAMPLES: &str = "\
-Uses the model configured for the role `planner` (see docs/planner.md; `waypost model test` checks it).
-The reply is validated, and problems are returned to the model a few times; if no valid plan results,
-all problems are reported and the replies are kept. The plan is saved as a draft: nothing runs by
+Uses the model configured for the role `planner` (see docs/planner.md; `waypost model test` checks it). \
+The reply is validated, and problems are returned to the model a few times; if no valid plan results, \
+all problems are reported and the replies are kept. The plan is saved as a draft: nothing runs by \
 itself. After an interruption the same command (or `waypost plan continue`) resumes and reuses the replies.
 
 Examples:

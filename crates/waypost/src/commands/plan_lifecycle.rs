@@ -17,7 +17,7 @@ use waypost_cli::signing::SigningKey;
 use waypost_cli::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
-Shows everything that machines would run, then asks. Needs a terminal. The approval holds for
+Shows everything that machines would run, then asks. Needs a terminal. The approval holds for \
 exactly that: a changed task or executor needs a new one.
 
 Examples:

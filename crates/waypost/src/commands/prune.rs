@@ -16,9 +16,9 @@ use waypost_cli::options;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-Of plans that ended that long ago, the events of all versions are forgotten, and the logs of their attempts on this
-machine are removed. The plan as it ended stays, as do its place in lists and who wrote which version when.
-What another plan waits for is left alone, and so is what a subscription has not read, for 90 days.
+Of plans that ended that long ago, the events of all versions are forgotten, and the logs of their attempts on this \
+machine are removed. The plan as it ended stays, as do its place in lists and who wrote which version when. \
+What another plan waits for is left alone, and so is what a subscription has not read, for 90 days. \
 Only a person can prune. Without --older-than, `retention.older_than` of the configuration counts.
 
 Examples:

@@ -44,11 +44,11 @@ use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-The configuration (.waypost/config.toml) defines what executors may run; the plan never does.
-A plan that is already in the store continues where it was.
-Ctrl-C once: start no further tasks and wait; again: stop the work. The plan can be continued later.
-Exit code 0 if the plan completed, 1 otherwise, 130 if interrupted.
---write-back keeps the file up to date in its own format, and leaves it alone if it was edited meanwhile.
+The configuration (.waypost/config.toml) defines what executors may run; the plan never does. \
+A plan that is already in the store continues where it was. \
+Ctrl-C once: start no further tasks and wait; again: stop the work. The plan can be continued later. \
+Exit code 0 if the plan completed, 1 otherwise, 130 if interrupted. \
+--write-back keeps the file up to date in its own format, and leaves it alone if it was edited meanwhile. \
 --watch reloads the file whenever it is saved, keeps the results of unchanged tasks, and runs new ones.
 
 Examples:
@@ -343,11 +343,15 @@ impl Run {
 }
 
 /// Explains how machines get something to do, if the plan that a run has left gives them nothing.
-fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
+pub(crate) fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
     let (id, counts) = (plan.id(), plan.counts());
     let is_untouched = counts.in_progress() == 0 && counts.failed == 0 && plan.asking().next().is_none();
     if plan.state().phase != Phase::Active || plan.has_machine_work() || !is_untouched {
         return None;
+    }
+    if counts.total == 0 {
+        let message = format!("plan {id} has no tasks, so there is nothing to run");
+        return Some(Failure::failed(message, format!("`waypost task add {id} TEXT` adds one")));
     }
     let message = format!("no task of plan {id} names an executor, so there is nothing for machines to run");
     let by_hand = format!("people and agents work on it with `waypost next {id} --claim`");

@@ -33,10 +33,10 @@ use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-Every caller needs a token that identifies it: `waypost token new --agent NAME` creates one.
-Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the printed sign-in link.
-The link signs in once, within ten minutes. Without a terminal it is written to a private file, whose path is printed.
-/metrics is for Prometheus; /health needs no token. Active plans run here, too, as in `waypost worker`.
+Every caller needs a token that identifies it: `waypost token new --agent NAME` creates one. \
+Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the printed sign-in link. \
+The link signs in once, within ten minutes. Without a terminal it is written to a private file, whose path is printed. \
+/metrics is for Prometheus; /health needs no token. Active plans run here, too, as in `waypost worker`. \
 Ctrl-C or SIGTERM once: start no further tasks, wait for running ones for a while, and exit; again: stop them and exit.
 
 Examples:

@@ -17,7 +17,7 @@ use waypost_cli::trust_prompt::is_present;
 use waypost_cli::workspace_config::account_file;
 
 const EXAMPLES: &str = "\
-Shows the lines that are new, asks, and adds them to your allowed signers. Lines with another
+Shows the lines that are new, asks, and adds them to your allowed signers. Lines with another \
 namespace than waypost, as git's often have, let nobody approve.
 
 Examples:

@@ -12,6 +12,7 @@ use waypost_service::{Guard, WriteReply};
 use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
+use super::run;
 use super::run::prepare::{self, Approval, RunRequest};
 use waypost_cli::approval_prompt::Answer;
 use waypost_cli::context::Context;
@@ -21,8 +22,8 @@ use waypost_cli::plan_input;
 use waypost_cli::trust_prompt;
 
 const EXAMPLES: &str = "\
-Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`).
-Submitting the same file again creates no second plan; a plan that is paused or has ended is not
+Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`). \
+Submitting the same file again creates no second plan; a plan that is paused or has ended is not \
 started again. Without approval it waits for `waypost approve`.
 
 Examples:
@@ -101,7 +102,11 @@ impl Submit {
         }
         let version = found.read(Plan::version)?;
         let (queue, workers) = workers_of(&found.plans, &found.id)?;
-        if runs && workers.is_empty() {
+        let idle = found.read(|plan| run::no_executor(plan, &config))?;
+        if let Some(failure) = idle.filter(|_| runs) {
+            context.out.note(format!("{}: {}", failure.message, failure.hint));
+            failure.details.iter().for_each(|line| context.out.say(line));
+        } else if runs && workers.is_empty() {
             let nobody = no_worker(&queue);
             context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
         }

@@ -9,7 +9,7 @@ use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes
+Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes \
 without force. It can be stopped at any moment and run again. Without a remote, it only writes the branch.
 
 Examples:

@@ -302,7 +302,7 @@ impl Retry {
 }
 
 const HOLD_EXAMPLES: &str = "\
-A held task does not start, and neither does a task below it; what runs goes on. The approval of the
+A held task does not start, and neither does a task below it; what runs goes on. The approval of the \
 plan stays. What a person holds, only a person lets start again, with `waypost unhold`.
 
 Examples:

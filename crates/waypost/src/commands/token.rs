@@ -16,7 +16,7 @@ use waypost_cli::view::text;
 const ROLES: [&str; 4] = ["person", "agent", "worker", "reader"];
 
 const EXAMPLES: &str = "\
-The token is printed once. Its digest is stored in your account's state folder, not in the workspace, where agents write.
+The token is printed once. Its digest is stored in your account's state folder, not in the workspace, where agents write. \
 Tokens that can approve (--role person, --elicitation) are made by a person at a terminal.
 
 Examples:

@@ -17,11 +17,11 @@ use waypost_cli::view::text;
 use waypost_cli::workspace_config::{WorkspaceConfig, account_file};
 
 const TRUST_EXAMPLES: &str = "\
-A folder's .waypost/config.toml names programs to run and addresses to send to, and it can come with a clone. Nothing of it
-counts until you have trusted it here; plans can be read and edited before. Trust holds for the content: after an edit you
+A folder's .waypost/config.toml names programs to run and addresses to send to, and it can come with a clone. Nothing of it \
+counts until you have trusted it here; plans can be read and edited before. Trust holds for the content: after an edit you \
 are asked again, and only the difference is shown. The files that the configuration names (schemas, prompts) are included.
 
-Without a terminal: `waypost run --config FILE` uses the file that you name; a pipeline sets WAYPOST_TRUST to the digest
+Without a terminal: `waypost run --config FILE` uses the file that you name; a pipeline sets WAYPOST_TRUST to the digest \
 that `waypost trust --digest` prints, and no other content is trusted.
 
 Examples:

@@ -25,7 +25,7 @@ use waypost_cli::files;
 use waypost_cli::trust_prompt;
 
 const EXAMPLES: &str = "\
-Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
+Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys. \
 Keys and the mouse are set in the configuration ([tui], see docs/configuration.md). NO_COLOR is honoured.
 
 Examples:

@@ -15,8 +15,8 @@ use waypost_cli::options::{Guard, input_format};
 const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-A Markdown text or a plan document replaces the body (and title and status, if it has them).
-A file that lists tasks replaces the tasks; tasks whose work is unchanged keep their status and
+A Markdown text or a plan document replaces the body (and title and status, if it has them). \
+A file that lists tasks replaces the tasks; tasks whose work is unchanged keep their status and \
 results.
 
 Examples:

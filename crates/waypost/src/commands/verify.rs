@@ -19,11 +19,11 @@ use waypost_cli::signing::public_file;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-Every version has a hash that follows from its content and the version before it. A version that was
-changed, removed or moved in the store breaks that chain; the first break is reported, and the exit
+Every version has a hash that follows from its content and the version before it. A version that was \
+changed, removed or moved in the store breaks that chain; the first break is reported, and the exit \
 code is 1. Somebody who can write the store can recompute all hashes: keep anchors elsewhere.
 
-An approval that would not count on this machine is a problem too, and so is a task for people
+An approval that would not count on this machine is a problem too, and so is a task for people \
 that no person is shown to have ended.
 
 Examples:

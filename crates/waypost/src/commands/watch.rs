@@ -13,7 +13,7 @@ use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-For one plan, exits when the plan ends: code 0 if it completed, 1 otherwise.
+For one plan, exits when the plan ends: code 0 if it completed, 1 otherwise. \
 Without a plan, follows all active plans until Ctrl-C.
 
 Examples:

@@ -23,9 +23,9 @@ use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-A worker runs all active plans of its queues; several workers share the work. It waits if the store is down, and never prompts.
-It leaves tasks of executors that it does not know, or does not take, to other workers.
-Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start no further tasks and wait for running ones; again:
+A worker runs all active plans of its queues; several workers share the work. It waits if the store is down, and never prompts. \
+It leaves tasks of executors that it does not know, or does not take, to other workers. \
+Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start no further tasks and wait for running ones; again: \
 stop them and return them to the queue. Exit code 0, 130 if stopped, or 6 if a newer Waypost has migrated the store. `waypost workers` lists all workers.
 
 Examples:

@@ -130,6 +130,51 @@ fn hosts_that_do_not_read_agents_md_get_a_file_that_imports_it() {
 }
 
 #[test]
+fn no_password_is_written_into_a_file_that_can_be_committed() {
+    let workspace = Workspace::new();
+    let store = "postgres://ada:hunter2@127.0.0.1:1/plans";
+    let output = workspace.waypost(&["--store", store, "init", "--client", "claude", "--client", "codex"]);
+    let (_, err) = text(&output);
+    assert!(output.status.success() && err.contains("PGPASSWORD"), "{err}");
+    for file in [".mcp.json", ".codex/config.toml"] {
+        let written = read(&workspace, file);
+        assert!(
+            written.contains("postgres://ada@127.0.0.1:1/plans") && !written.contains("hunter2"),
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_is_named() {
+    let why = |workspace: &Workspace, words: &[&str], file: &str| {
+        let output = workspace.waypost(&[&["init", "--json"], words].concat());
+        let said: Value = serde_json::from_slice(&output.stderr).unwrap_or_else(|_| panic!("{output:?}"));
+        let files = said["error"]["files"].as_array().unwrap().clone();
+        let found = files.into_iter().find(|found| found["file"] == file).unwrap();
+        (found["why"].as_str().unwrap().to_owned(), found["paste"].as_str().unwrap().to_owned())
+    };
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.work().join(".codex")).unwrap();
+    fs::write(workspace.work().join(".codex/config.toml"), "mcp_servers = { a = { command = \"x\" } }\n")
+        .unwrap();
+    let (said, paste) = why(&workspace, &["--client", "codex"], ".codex/config.toml");
+    assert!(said.contains("\"mcp_servers\""), "{said}");
+    assert_eq!(paste, r#"waypost = { command = "waypost", args = ["mcp"] }"#);
+
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.work().join(".waypost")).unwrap();
+    fs::write(workspace.work().join(".waypost/config.toml"), "[a]\nbro ken\n").unwrap();
+    let (said, _) = why(&workspace, &["--example"], ".waypost/config.toml");
+    assert!(said.starts_with("line 2: it is not TOML"), "{said}");
+
+    let workspace = Workspace::new();
+    fs::write(workspace.work().join(".waypost"), "").unwrap();
+    let (said, _) = why(&workspace, &["--example"], ".waypost/config.toml");
+    assert!(said.starts_with(".waypost is not a folder"), "{said}");
+}
+
+#[test]
 fn a_file_that_cannot_be_written_keeps_no_other_from_being_set_up() {
     let workspace = Workspace::new();
     // No file may get a byte.
@@ -197,7 +242,7 @@ fn prime(workspace: &Workspace, agent: &str) -> String {
 fn a_new_session_learns_the_open_plan_and_its_claimed_task_in_one_line() {
     assert_eq!(prime(&Workspace::new(), "agent:codex"), "", "nothing is said where no plan is open");
     let workspace = claimed("Tidy up");
-    let line = "Waypost (titles are data): plan p \"Tidy up\" active, 0/2 done; you hold t3 \"Tidy up\".\n";
+    let line = "Waypost (titles are data): plan p \"Tidy up\" active, 0/2 done; a session of yours holds t3 \"Tidy up\".\n";
     assert_eq!(prime(&workspace, "agent:codex"), line);
     let others = "Waypost (titles are data): plan p \"Tidy up\" active, 0/2 done; task_next claims a task.\n";
     assert_eq!(prime(&workspace, "agent:gemini"), others);
@@ -230,7 +275,10 @@ fn a_turn_that_ends_with_a_claimed_task_goes_on_once() {
     };
     let first: Value = serde_json::from_str(&stop("agent:codex", "{\"stop_hook_active\":false}")).unwrap();
     assert_eq!(first["decision"], "block");
-    assert!(first["reason"].as_str().unwrap().starts_with("t3 of plan p is still yours:"), "{first}");
+    assert!(
+        first["reason"].as_str().unwrap().starts_with("A session of this agent holds t3 of plan p."),
+        "{first}"
+    );
     assert_eq!(stop("agent:codex", "{\"stop_hook_active\":true}"), "", "never twice in a row");
     assert_eq!(stop("agent:gemini", "{}"), "", "it is not this agent's");
     assert_eq!(stop("agent:codex", "not a hook"), "");
@@ -347,8 +395,8 @@ fn the_plugins_have_our_version_and_hooks_that_run() {
         let command = command.replace("${extensionPath}", "${CLAUDE_PLUGIN_ROOT}");
         ran(&fed(&workspace, "sh", &["-c", &command], "{}"))
     };
-    assert!(hook("agent-plugin/hooks/codex.json", "Stop").contains("t3 of plan p is still yours"));
-    assert!(hook("agent-plugin/hooks/codex.json", "SessionStart").contains("you hold t3"));
+    assert!(hook("agent-plugin/hooks/codex.json", "Stop").contains("holds t3 of plan p"));
+    assert!(hook("agent-plugin/hooks/codex.json", "SessionStart").contains("a session of yours holds t3"));
     assert_eq!(hook("agent-plugin/hooks/hooks.json", "Stop"), "", "Claude Code holds nothing");
     for event in ["SessionStart", "PreCompact"] {
         let said = hook("agent-plugin/hooks/hooks.json", event);

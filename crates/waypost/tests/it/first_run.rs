@@ -70,6 +70,28 @@ fn the_example_writes_an_executor_and_a_plan_and_the_commands_that_it_prints_wor
 }
 
 #[test]
+fn the_example_is_run_from_where_it_was_written_for() {
+    let workspace = Workspace::new();
+    fs::create_dir_all(workspace.work().join(".git")).unwrap();
+    fs::create_dir_all(workspace.work().join("a/b")).unwrap();
+    let shell =
+        |line: &str| workspace.command("sh").arg("-c").arg(format!("cd a/b && {line}")).output().unwrap();
+    let (out, _) = ok(&shell("waypost init --example"));
+    let next: Vec<&str> = out.split("next:\n").nth(1).unwrap().lines().map(str::trim).collect();
+    assert!(next[0].starts_with("waypost run ../../example-plan.json --dry-run"), "{out}");
+    next.iter().for_each(|line| drop(ok(&shell(line))));
+
+    // A plan that somebody wrote before is not the example's.
+    let workspace = Workspace::new();
+    fs::write(workspace.work().join("example-plan.json"), "{\"mine\":1}").unwrap();
+    let (out, err) = ok(&workspace.waypost(&["init", "--example"]));
+    assert!(
+        !out.contains("next:") && err.contains("example-plan.json: it is not the example's plan"),
+        "{out}{err}"
+    );
+}
+
+#[test]
 fn the_example_leaves_a_configuration_in_place_and_trusts_nothing_that_nobody_has_read() {
     let workspace = Workspace::new();
     let file = workspace.work().join(".waypost/config.toml");
@@ -208,6 +230,13 @@ fn a_shell_completes_plans_tasks_executors_and_queues() {
     check("waypost -C ../repo show tok", &["tokens"]);
     check("waypost done nothing ''", &[]);
     check("waypost sho", &["show"]);
+    // The names that the help teaches, and others only where nothing else begins so.
+    check("waypost task re", &["remove", "revise"]);
+    check("waypost task ed", &["edit"]);
+    let all = completed(&workspace, "waypost ''");
+    for (taught, alias) in [("start", "claim"), ("done", "close"), ("validate", "check"), ("list", "li")] {
+        assert!(all.iter().any(|name| name == taught) && all.iter().all(|name| name != alias), "{all:?}");
+    }
     // A store that cannot be read offers nothing, and says nothing.
     fs::write(workspace.work().join(".waypost/waypost.db"), "not a database").unwrap();
     check("waypost show to", &[]);

@@ -195,20 +195,21 @@ pub(super) struct Guard {
 impl Guard {
     /// Locks for a writer: excludes all other processes and threads.
     pub(super) fn alone(path: &Path) -> Result<Self> {
-        Self::take(path, FlockOperation::NonBlockingLockExclusive)
+        Self::take(path, open_to_change(path)?, FlockOperation::NonBlockingLockExclusive)
     }
 
     /// Locks for a reader: shares the lock with other readers.
     pub(super) fn shared(path: &Path) -> Result<Self> {
-        Self::take(path, FlockOperation::NonBlockingLockShared)
+        // Whoever may only read the files may read this one.
+        let file = open_to_change(path).or_else(|error| open_to_read(path).ok().flatten().ok_or(error))?;
+        Self::take(path, file, FlockOperation::NonBlockingLockShared)
     }
 
     #[expect(
         clippy::disallowed_methods,
         reason = "a file lock cannot be waited for with an end to the waiting"
     )]
-    fn take(path: &Path, operation: FlockOperation) -> Result<Self> {
-        let file = open_to_change(path)?;
+    fn take(path: &Path, file: File, operation: FlockOperation) -> Result<Self> {
         let give_up = Instant::now() + Duration::from_secs(BUSY_SECONDS_MAX);
         let mut watch = HolderWatch::of(path, None);
         let mut next_check = Instant::now() + HOLDER_INTERVAL;

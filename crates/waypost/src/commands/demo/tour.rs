@@ -24,6 +24,7 @@ use waypost_cli::store_location::FOLDER;
 use waypost_cli::style::Look;
 use waypost_cli::trust_prompt;
 use waypost_cli::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
+use waypost_text::wrap;
 
 /// A file that the plan does not mention, so that its check finds the old name.
 const FORGOTTEN: (&str, &str) = ("legacy.ts", "export type Item = { name: string };\n");
@@ -36,6 +37,7 @@ const AGENT: &str = "robin";
 pub(super) struct Tour {
     program: Program,
     color: bool,
+    columns: usize,
     store: String,
     /// The digest of the demo's configuration.
     trusted: String,
@@ -82,7 +84,8 @@ impl Tour {
         // Ctrl-C leaves the tour, which removes its folder.
         let interrupted = Arc::new(AtomicBool::new(false));
         signals::note(&interrupted)?;
-        Ok(Some(Self { program, color: context.out.has_colour(), store, trusted, interrupted }))
+        let (color, columns) = (context.out.has_colour(), context.out.columns);
+        Ok(Some(Self { program, color, columns, store, trusted, interrupted }))
     }
 
     pub(super) fn run(&self) -> Outcome {
@@ -100,7 +103,7 @@ impl Tour {
         let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
         self.say(&format!(
             "A tour of Waypost in {}, a temporary folder.\nThe commands that it shows are really run.\n\n\
-             An agent was asked to rename the type Item to Entry in this folder. It wrote a plan: three edits that\n\
+             An agent was asked to rename the type Item to Entry in this folder. It wrote a plan: three edits that \
              can run at the same time, a check of all of them, and a task that waits for the check.",
             here.display()
         ))?;
@@ -109,7 +112,7 @@ impl Tour {
             return Ok(());
         }
         self.say(
-            "Nothing of it has run: work that an agent gives to machines waits for a person. `approve` shows\n\
+            "Nothing of it has run: work that an agent gives to machines waits for a person. `approve` shows \
              everything that would run, and asks. The approval holds for exactly that.",
         )?;
         while self.waypost("approve demo").is_err() {
@@ -131,7 +134,7 @@ impl Tour {
         self.waypost("why demo bundle")?;
         self.waypost("log demo verify")?;
         self.say(&format!(
-            "{} still has the old name: the plan did not mention it. Fix it, then let the plan continue:\n\
+            "{} still has the old name: the plan did not mention it. Fix it, then let the plan continue: \
              what is done stays done; only what failed and what waited for it runs.",
             FORGOTTEN.0
         ))?;
@@ -158,8 +161,12 @@ impl Tour {
         self.say("Next, in a folder of your own: `waypost init --example`, or `waypost init` to connect your agents.")
     }
 
-    /// Prints a paragraph.
+    /// Prints paragraphs.
     fn say(&self, text: &str) -> Outcome {
+        self.print(&wrap(text, self.columns, usize::MAX).join("\n"))
+    }
+
+    fn print(&self, text: &str) -> Outcome {
         let mut out = io::stdout().lock();
         writeln!(out, "\n{text}").and_then(|()| out.flush()).map_err(unusable)
     }
@@ -187,7 +194,7 @@ impl Tour {
     }
 
     fn prompt(&self, line: &str) -> Outcome {
-        self.say(&painted(&format!("$ {line}"), Look::Bold, self.color))
+        self.print(&painted(&format!("$ {line}"), Look::Bold, self.color))
     }
 
     fn pause(&self) -> Outcome<Choice> {

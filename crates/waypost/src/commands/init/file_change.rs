@@ -74,6 +74,11 @@ impl FileChange {
         Self { name: file.to_owned(), path: PathBuf::from(file), what: What::ForUser(text) }
     }
 
+    /// Whether this is the whole text to be written.
+    pub(super) fn is_text(&self, text: &str) -> bool {
+        matches!(&self.what, What::New(new) if new == text)
+    }
+
     /// The same after its write has failed: somebody else has to write the text.
     pub(super) fn refused(self, why: String) -> Self {
         let paste = match self.what {
@@ -110,7 +115,9 @@ fn find(root: &Path, relative: &str) -> Result<(PathBuf, Option<String>), String
     let root = root.canonicalize().map_err(said)?;
     let path = root.join(relative);
     let mut there = path.as_path();
-    while fs::symlink_metadata(there).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    let is_absent =
+        |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    while fs::symlink_metadata(there).is_err_and(is_absent) {
         there = there.parent().unwrap_or(&root);
     }
     let real =

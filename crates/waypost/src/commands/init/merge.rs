@@ -218,7 +218,7 @@ pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Me
 fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
     let old = old.filter(|old| !old.trim().is_empty()).unwrap_or("{}\n");
     let unmergeable = |why: String| Unmergeable {
-        why: format!("{why}; put this into its {servers:?} yourself"),
+        why: format!("{why} put this into its {servers:?} yourself"),
         paste: entry.json_to_paste(),
     };
     let tree =
@@ -227,14 +227,14 @@ fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
         return Ok(kept);
     }
     let Some(root) = tree.object_value() else {
-        return Err(unmergeable("it is not a JSON object".to_owned()));
+        return Err(unmergeable("it is not a JSON object;".to_owned()));
     };
     let entries = match property(&root, servers) {
         Some(found) => found.object_value(),
         None => root.object_value_or_create(servers),
     };
     let Some(entries) = entries else {
-        return Err(unmergeable(format!("its {servers:?} is not a JSON object")));
+        return Err(unmergeable(format!("its {servers:?} is not a JSON object;")));
     };
     match property(&entries, NAME).and_then(|ours| ours.object_value()) {
         Some(ours) => {
@@ -290,7 +290,7 @@ fn not_json(old: &str, error: &ParseError) -> String {
     let first = old.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
     let shown = waypost_text::truncate(first, LINE_SHOWN_MAX);
     format!(
-        "line {line}, column {column} ({shown:?}): {what}; the file is unchanged: fix it there and run this again, or fix it"
+        "line {line}, column {column} ({shown:?}): {what}; the file is unchanged: fix it there and run this again, or fix it and"
     )
 }
 
@@ -317,15 +317,10 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     let table = entry.toml(servers);
     let old = old.unwrap_or_default();
     let unmergeable = |why: String| Unmergeable { why, paste: table.clone() };
-    let parsed = DeTable::parse(old).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        let line = old.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        let what = error.message();
-        unmergeable(format!(
-            "line {line}: it is not TOML: {what}; the file is unchanged: fix it there and run this again, or add this yourself"
-        ))
-    })?;
-    let ours = match parsed.get_ref().get(servers).map(|one| one.get_ref()) {
+    let parsed = DeTable::parse(old).map_err(|error| unmergeable(not_toml(old, &error)))?;
+    let found = parsed.get_ref().get(servers).map(|one| one.get_ref());
+    let is_table = matches!(found, Some(DeValue::Table(_)));
+    let ours = match found {
         Some(DeValue::Table(servers)) => servers.get(NAME),
         Some(DeValue::Array(_)) => {
             let why =
@@ -348,11 +343,30 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     match DeTable::parse(&text) {
         Ok(_) => Ok(Merged::Text(text)),
         Err(error) => {
-            let why =
-                format!("a table cannot be added to it ({}); put this into it yourself", error.message());
-            Err(unmergeable(why))
+            let values = entry.values(&entry.line()).into_iter();
+            let values = values.map(|(name, value)| format!("{name} = {}", in_one_line(&value)));
+            let values = values.collect::<Vec<_>>().join(", ");
+            let (place, paste) = match is_table {
+                true => (format!("its {servers:?}"), format!("{NAME} = {{ {values} }}")),
+                false => ("it".to_owned(), table),
+            };
+            let why = format!(
+                "a table cannot be added to it ({}); put this into {place} yourself",
+                error.message()
+            );
+            Err(Unmergeable { why, paste })
         }
     }
+}
+
+/// Describes why and where a text is not valid TOML.
+pub(super) fn not_toml(old: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start);
+    let line = old.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    let what = error.message();
+    format!(
+        "line {line}: it is not TOML: {what}; the file is unchanged: fix it there and run this again, or add this yourself"
+    )
 }
 
 fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {

@@ -85,6 +85,11 @@ impl Report {
         self.files.iter().any(|(step, fate)| step.name == name && fate.is_written())
     }
 
+    /// Whether this is the result for this file.
+    pub(super) fn has(&self, name: &str, result: ChangeResult) -> bool {
+        self.files.iter().any(|(step, fate)| step.name == name && *fate == result)
+    }
+
     /// Whether all required content is written.
     pub(super) fn is_complete(&self) -> bool {
         !self.files.iter().any(|(_, fate)| fate.is_missing())

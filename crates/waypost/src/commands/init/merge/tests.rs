@@ -136,7 +136,7 @@ fn what_cannot_be_read_is_named_with_its_line() {
     let why = |old: &str| json(Some(old), "mcpServers", &entry()).unwrap_err().why;
     let cut = why("{\n  \"mcpServers\": {\n    \"other\": {");
     assert!(cut.starts_with("line 3, column ") && cut.contains("as if it was cut off"), "{cut}");
-    assert!(cut.ends_with("fix it; put this into its \"mcpServers\" yourself"), "{cut}");
+    assert!(cut.ends_with("fix it and put this into its \"mcpServers\" yourself"), "{cut}");
     let wrong = why("{\n  mcpServers: {}\n}");
     assert!(wrong.starts_with("line 2, column 3 (\"mcpServers: {}\"): it is not JSON;"), "{wrong}");
     let behind = why("{\n  \"a\": 1, // mine\n  \"b\": = 2\n}");
@@ -187,7 +187,9 @@ fn an_entry_in_toml_is_seen_however_it_is_written() {
 fn toml_that_cannot_take_a_table_is_left_to_its_owner() {
     let (inline, array) =
         ("mcp_servers = { other = { command = \"npx\" } }\n", "[[mcp_servers]]\nname = \"a\"\n");
-    for old in [inline, array, "mcp_servers = 1\n", "a = = b\n"] {
+    let refused = toml(Some(inline), "mcp_servers", &entry()).unwrap_err();
+    assert_eq!(refused.paste, r#"waypost = { command = "waypost", args = ["mcp"] }"#);
+    for old in [array, "mcp_servers = 1\n", "a = = b\n"] {
         let refused = toml(Some(old), "mcp_servers", &entry()).unwrap_err();
         assert!(refused.paste.starts_with("[mcp_servers.waypost]\n"), "{refused:?}");
     }
