@@ -202,7 +202,7 @@ export interface InboxItem {
   holds_up: number;
   error?: string;
   attempt?: number;
-  commands?: { total: number; groups: number; warnings: string[] };
+  commands?: { total: number; people?: number; groups: number; warnings: string[] };
 }
 
 export interface RunningNow {
@@ -381,7 +381,7 @@ export interface PreviewTask {
 export interface PreviewGroup {
   group: number;
   program: string;
-  role: "machine" | "person" | "parent";
+  role: "machine" | "person" | "nothing" | "parent";
   /** How the program runs: what its executor and check stand for, attempts, time limit. */
   settings: [string, string][];
   /** How the values of its tasks differ, the rarest first. */
