@@ -63,6 +63,9 @@ export type Operation = { op: string } & Record<string, unknown>;
 let done: { plan: string; before: number; after: number; what: string }[] = [];
 const UNDO_MAX = 50;
 
+/** The edits and undos in progress: an undo is about the edit before it. */
+let undoing: Promise<void> = Promise.resolve();
+
 /** Whether there is an edit of this plan to undo. */
 export const mayUndo = (screen: PlanOnScreen): boolean => done.at(-1)?.plan === screen.id;
 
@@ -72,17 +75,25 @@ export async function edit(screen: PlanOnScreen, what: string, mine: string, ope
   // The page reads the plan again a moment after an edit; what this page wrote itself is no conflict.
   const own = done.at(-1);
   const base = own?.plan === screen.id ? Math.max(version, own.after) : version;
-  await page.write(what, mine, base, async (known) => {
+  const written = page.write(what, mine, base, async (known) => {
     const { version: after, changed } = await send<{ version: number; changed?: boolean }>("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
     const can = changed !== false && operations.some(({ op }) => UNDOABLE.has(op));
     if (can) done = [...done.filter((one) => one.plan === screen.id), { plan: screen.id, before: known, after, what }].slice(-UNDO_MAX);
     if (said) page.say(said, can ? { text: "Undo", run: () => void undo(screen) } : undefined);
     then();
   });
+  // An undo that is asked for meanwhile is about this edit.
+  undoing = undoing.then(() => written.then(() => undefined, () => undefined));
+  await written;
 }
 
 /** Restores the version before the last edit, if nothing has changed since. */
-export async function undo(screen: PlanOnScreen): Promise<void> {
+export function undo(screen: PlanOnScreen): Promise<void> {
+  undoing = undoing.then(() => undoLast(screen));
+  return undoing;
+}
+
+async function undoLast(screen: PlanOnScreen): Promise<void> {
   const last = done.at(-1);
   if (last?.plan !== screen.id) return page.say("There is no edit to undo here. History restores any version.");
   const { before, after, what } = last;

@@ -1,5 +1,6 @@
 // What is shown in the boxes of a plan's picture, and how one moves between them. Pure.
 
+import { count as number, several } from "./labels";
 import type { Counts, Graph, Layout, LayoutBox, LayoutEdge, Standing } from "./types";
 
 /** The radius of the bends of an edge. */
@@ -45,11 +46,11 @@ export const worst = (counts: Counts): Standing => URGENCY.find((status) => (cou
 
 /** `8 tasks, 1 failed`: what stands out in a group. */
 export function summary(counts: Counts): string {
-  const tasks = `${counts.total} ${counts.total === 1 ? "task" : "tasks"}`;
+  const tasks = several(counts.total, "task");
   if (counts.total > 0 && counts.done === counts.total) return `${tasks}, all done`;
   const seen = (["failed", "asking", "running", "skipped", "cancelled"] as const).filter((status) => (counts[status] ?? 0) > 0).slice(0, 2);
-  const rest = counts.done > 0 && seen.length < 2 ? [`${counts.done} done`] : [];
-  return [tasks, ...seen.map((status) => `${counts[status] ?? 0} ${status}`), ...rest].join(", ");
+  const rest = counts.done > 0 && seen.length < 2 ? [`${number(counts.done)} done`] : [];
+  return [tasks, ...seen.map((status) => `${number(counts[status] ?? 0)} ${status}`), ...rest].join(", ");
 }
 
 /** The path of an edge, with rounded bends. */

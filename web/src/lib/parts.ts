@@ -17,6 +17,7 @@ const PARTS: (() => Promise<unknown>)[] = [
   () => import("../views/DocumentView.svelte"),
   () => import("../views/ApprovalView.svelte"),
   () => import("../views/HistoryView.svelte"),
+  () => import("../views/RunsView.svelte"),
   () => import("../views/LogView.svelte"),
   () => import("./markdown"),
 ];

@@ -389,6 +389,23 @@ const careful = () =>
     await until("p stands first", async () => (await first()) === "p");
     await page.keyboard.press("Control+z");
     await until("q depends on nothing", async () => ((await stage.api("GET", "/plans/care/tasks/q")).depends_on ?? []).length === 0);
+    // What was typed about a task or the plan is there again when somebody comes back.
+    const comment = page.getByRole("complementary").getByRole("textbox", { name: "Comment" });
+    await comment.fill("half a thought");
+    await page.getByRole("treeitem", { name: /Rather/ }).click();
+    await page.getByRole("complementary", { name: "Task r" }).waitFor();
+    assert.equal(await comment.inputValue(), "");
+    await page.getByRole("treeitem", { name: /Quiet/ }).click();
+    await until("the comment is there again", async () => (await comment.inputValue()) === "half a thought");
+    await comment.fill("");
+    const view = (name) => page.getByRole("navigation", { name: "Views of the plan" }).getByRole("link", { name });
+    await view("Document").click();
+    await page.getByRole("region", { name: "Document" }).getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByLabel("Goal").fill("half a goal");
+    await view("Tree").click();
+    await view("Document").click();
+    assert.equal(await page.getByLabel("Goal").inputValue(), "half a goal");
+    await page.getByRole("button", { name: "Discard" }).click();
     // A hasty Enter in the palette goes somewhere, and changes nothing.
     const { version } = await stage.api("GET", "/plans/care");
     await page.keyboard.press("Control+k");
