@@ -123,9 +123,11 @@ pub(crate) fn runs(
             }
         }
         let first = found.values().flatten().filter_map(|one| one.started_at).min();
-        let last = found.values().flatten().filter_map(|one| one.finished_at).max();
+        let is_open = |one: &&Attempt| one.started_at.is_some() && one.finished_at.is_none();
+        let runs = found.values().flatten().any(|one| is_open(&one));
+        let last = found.values().flatten().filter_map(|one| one.finished_at).max().filter(|_| !runs);
         let begun = first.or(started);
-        let ended = finished.or(last);
+        let ended = finished.or(last).filter(|_| !runs);
         let took = begun.map(|begun| ended.unwrap_or(now).as_micros() - begun.as_micros());
         let mut run = whole.json();
         run["plan"] = json!(head.id);
