@@ -19,7 +19,7 @@ use super::process;
 use crate::outcome::AttemptOutcome;
 use crate::secrets::Secrets;
 use waypost_config::PinnedFiles;
-use waypost_git::Git;
+use waypost_git::{Git, worktree_names};
 use waypost_store::{log_file_name as file_name, make_state_folder, open_state_file};
 
 /// The lock reason that git sets while it creates a worktree.
@@ -154,9 +154,8 @@ impl Worktree {
         tidy(attempt, &main, &folder)?;
         let base = base(attempt, &main, before)?;
         let key = &attempt.job.key;
-        let name = format!("{}.{}", file_name(key.task.as_str()), key.attempt);
-        let branch = format!("waypost/{}/{}", key.plan, as_ref(&name));
-        let root = folder.join(key.plan.as_str()).join(name);
+        let (own, branch) = worktree_names(&key.plan, &file_name(key.task.as_str()), key.attempt);
+        let root = folder.join(own);
         // Git makes the worktree's own folder, or fills an empty one: also one behind a link.
         let plan_folder = root.parent().unwrap_or(&folder);
         make_state_folder(plan_folder, 2).map_err(|error| unusable(plan_folder, &error))?;
@@ -408,11 +407,6 @@ fn base(attempt: &mut Attempt<'_>, main: &Repository, before: Option<&str>) -> R
     }
     main.run(attempt, &["rev-parse", "--verify", "HEAD^{commit}"])
         .map_err(|error| format!("the repository has no commit to begin at: {error}"))
-}
-
-/// Returns a name that git accepts in a branch.
-fn as_ref(name: &str) -> String {
-    name.replace('~', "-").replace("..", ".%2e")
 }
 
 /// Parses git's short statistics: files, insertions and deletions.

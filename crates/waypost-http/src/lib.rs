@@ -10,6 +10,7 @@ mod host_origin_guard;
 mod listener;
 mod load_limits;
 mod metrics;
+mod models;
 mod router;
 mod sessions;
 mod tokens;
@@ -23,6 +24,7 @@ pub use load_limits::{
     BODY_PARTS_MAX, LARGE_REQUESTS_PER_TOKEN_MAX, STREAMS_MAX, STREAMS_PER_TOKEN_MAX, TASKS_AT_ONCE_MAX,
 };
 pub use metrics::{METRICS_PATH, metrics, metrics_page};
+pub use models::{ModelFailure, Models, PlanJob, PlanWish};
 pub use router::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use sessions::{LOGIN_CODE_SECONDS_MAX, SESSION_SECONDS_MAX, SESSIONS_MAX, SESSIONS_PER_TOKEN_MAX};
 pub use tokens::{NewToken, Role, TOKENS_MAX, Token, TokenError, TokenFiles, Tokens};

@@ -105,7 +105,7 @@ fn event_words(event: &Event) -> String {
             None => "reordered tasks".to_owned(),
         },
         Event::TasksReset { tasks } => format!("set back {}", names(tasks.iter())),
-        Event::ApprovalRequested { message } => with("approval requested", message),
+        Event::ApprovalRequested { message } => with("asked for approval", message),
         Event::PlanApproved { version, note, work, .. } => {
             with(&approval_words(*version, work.as_deref()), note)
         }

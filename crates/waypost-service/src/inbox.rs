@@ -12,6 +12,7 @@ use crate::approval::start_refusal_text;
 use crate::error::ServiceError;
 use crate::human_answer::question_digest;
 use crate::plan_status::{PlanStatuses, first_line, title_of};
+use crate::preview::GroupRole;
 use crate::service::Service;
 
 /// Maximum number of plans that are read, those that need a person first.
@@ -101,6 +102,8 @@ fn is_false(flag: &bool) -> bool {
 pub struct Commands {
     /// The number of tasks that machines would run.
     pub total: usize,
+    /// The number of tasks that people would do.
+    pub people: usize,
     /// The number of groups of them.
     pub groups: usize,
     /// What the approver should look at.
@@ -204,7 +207,10 @@ impl Service {
                 warnings.push(words);
             }
         }
-        Ok(Some(Commands { total: preview.total, groups: preview.groups.len(), warnings }))
+        let of = |role| preview.groups.iter().filter(move |group| group.role == role);
+        let tasks = |role| of(role).map(|group| group.tasks.len()).sum();
+        let (total, people) = (tasks(GroupRole::Machine), tasks(GroupRole::Person));
+        Ok(Some(Commands { total, people, groups: of(GroupRole::Machine).count(), warnings }))
     }
 }
 

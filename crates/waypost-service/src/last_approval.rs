@@ -1,6 +1,8 @@
 //! How a plan differs from what was approved last, also after that approval became void.
 
-use waypost_core::{ApprovedWork, Draft, Event, Plan, PlanId, PlanState, TaskState, differences_in_full};
+use waypost_core::{
+    ApprovedWork, Difference, Draft, Event, Plan, PlanId, PlanState, TaskState, differences_in_full,
+};
 use waypost_store::StoreError;
 use waypost_text::reveal;
 
@@ -52,12 +54,16 @@ impl Service {
         Ok(None)
     }
 
+    /// Returns what authors changed since a version, and nothing that came of running the plan.
+    pub fn written_since(&self, plan: &PlanId, version: u64) -> Result<Vec<Difference>, ServiceError> {
+        let before = as_written(&self.plans().at_version(plan, version)?);
+        let now = self.view(plan, |plan, _| as_written(plan))?;
+        Ok(differences_in_full(&before, &now))
+    }
+
     /// Returns what authors changed since a version, a line each. A version that cannot be read shows nothing.
     pub(crate) fn changes_since(&self, plan: &PlanId, version: u64) -> Vec<String> {
-        let before = self.plans().at_version(plan, version).map(|plan| as_written(&plan));
-        let now = self.view(plan, |plan, _| as_written(plan));
-        let (Ok(before), Ok(now)) = (before, now) else { return Vec::new() };
-        let found = differences_in_full(&before, &now);
+        let found = self.written_since(plan, version).unwrap_or_default();
         let lines = difference_lines(&found, Texts::ByLine, &|text| reveal(text).into_owned());
         let mut lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
         if lines.len() > LINES_MAX {

@@ -39,6 +39,7 @@ mod sharing;
 mod standstill;
 mod status_changes;
 mod subscriptions;
+mod task_changes;
 mod task_commits;
 mod task_json;
 mod task_search;
@@ -84,6 +85,7 @@ pub use sharing::{
     SharingStatus, SyncOptions, SyncReport,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
+pub use task_changes::{ChangesPlace, FileChange, TaskChanges, has_worktree, task_changes};
 pub use task_commits::{CommitOfTask, CommitsOfTask, task_commits};
 pub use task_json::{task_row, whole_task};
 pub use task_search::{

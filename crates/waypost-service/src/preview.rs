@@ -169,6 +169,8 @@ pub enum GroupRole {
     Machine,
     /// A person does the work, and no machine checks it.
     Person,
+    /// Nothing runs: they are done at once.
+    Nothing,
     /// They have parts for machines; agents that do those read their words.
     Parent,
 }
@@ -180,6 +182,18 @@ pub struct PreviewTask {
     pub id: String,
     /// Everything that its author says about it, by name.
     pub particulars: Vec<(&'static str, String)>,
+}
+
+/// Returns what tasks with these definitions are to those who approve.
+fn role_of(values: &[&Value]) -> GroupRole {
+    let all = |kinds: &[&str]| {
+        !values.is_empty() && values.iter().all(|value| kinds.iter().any(|kind| *value == kind))
+    };
+    match (all(&["noop"]), all(&["human", "noop"])) {
+        (true, _) => GroupRole::Nothing,
+        (false, true) => GroupRole::Person,
+        (false, false) => GroupRole::Machine,
+    }
 }
 
 /// Decides which tasks form a group.
@@ -219,10 +233,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
         let group = groups.entry(key).or_insert_with_key(|key| PreviewGroup {
             program: key.program.clone(),
             risks: key.risks.clone(),
-            role: match !values.is_empty() && values.iter().all(|value| *value == "human") {
-                true => GroupRole::Person,
-                false => GroupRole::Machine,
-            },
+            role: role_of(&values),
             settings: settings(definitions, spec, &found),
             pattern: Vec::new(),
             tasks: Vec::new(),
@@ -231,7 +242,7 @@ pub fn plan_preview(definitions: &Definitions, plan: &Plan) -> Preview {
     }
     let mut groups: Vec<PreviewGroup> = groups.into_values().collect();
     for group in &mut groups {
-        if group.tasks.len() == 1 && total > 1 {
+        if group.tasks.len() == 1 && total > 1 && group.role == GroupRole::Machine {
             group.risks.push(Risk::UsedOnce);
             group.risks.sort_unstable();
         }

@@ -63,7 +63,8 @@ impl PlanningSession {
         Self::with(context, context.plans_to_add_to()?)
     }
 
-    fn with(context: &Context, plans: Arc<PlanStore>) -> Outcome<Self> {
+    /// Opens a session on a store that is open already.
+    pub(crate) fn with(context: &Context, plans: Arc<PlanStore>) -> Outcome<Self> {
         let folders = context.folders()?;
         let config = context.load_config(&folders, None)?;
         let orders = orders(&folders);

@@ -59,32 +59,53 @@ const UNDOABLE = new Set(["add", "revise", "remove", "move", "connect", "disconn
 /** One operation of an edit, as the API takes it. */
 export type Operation = { op: string } & Record<string, unknown>;
 
-/** The last edit of a plan, which can be undone until the plan changes. */
-let last: { plan: string; before: number; after: number; what: string } | null = null;
+/** The edits of a plan that can be undone until it changes otherwise, the last at the end. */
+let done: { plan: string; before: number; after: number; what: string }[] = [];
+const UNDO_MAX = 50;
+
+/** The edits and undos in progress: an undo is about the edit before it. */
+let undoing: Promise<void> = Promise.resolve();
+
+/** Whether there is an edit of this plan to undo. */
+export const mayUndo = (screen: PlanOnScreen): boolean => done.at(-1)?.plan === screen.id;
 
 /** Edits the plan's tasks: all operations or none. Calls `then` after the write, even if that happens after a conflict. Says
  *  what was done, with a button that undoes it. */
 export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: Operation[], version: number, then: () => void, said?: string): Promise<void> {
-  await page.write(what, mine, version, async (known) => {
+  // The page reads the plan again a moment after an edit; what this page wrote itself is no conflict.
+  const own = done.at(-1);
+  const base = own?.plan === screen.id ? Math.max(version, own.after) : version;
+  const written = page.write(what, mine, base, async (known) => {
     const { version: after, changed } = await send<{ version: number; changed?: boolean }>("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
     const can = changed !== false && operations.some(({ op }) => UNDOABLE.has(op));
-    if (can) last = { plan: screen.id, before: known, after, what };
+    if (can) done = [...done.filter((one) => one.plan === screen.id), { plan: screen.id, before: known, after, what }].slice(-UNDO_MAX);
     if (said) page.say(said, can ? { text: "Undo", run: () => void undo(screen) } : undefined);
     then();
   });
+  // An undo that is asked for meanwhile is about this edit.
+  undoing = undoing.then(() => written.then(() => undefined, () => undefined));
+  await written;
 }
 
 /** Restores the version before the last edit, if nothing has changed since. */
-export async function undo(screen: PlanOnScreen): Promise<void> {
+export function undo(screen: PlanOnScreen): Promise<void> {
+  undoing = undoing.then(() => undoLast(screen));
+  return undoing;
+}
+
+async function undoLast(screen: PlanOnScreen): Promise<void> {
+  const last = done.at(-1);
   if (last?.plan !== screen.id) return page.say("There is no edit to undo here. History restores any version.");
   const { before, after, what } = last;
   try {
-    await send("POST", `/plans/${part(screen.id)}/restore`, { version: before }, { version: after });
-    last = null;
+    const { version: now } = await send<{ version: number }>("POST", `/plans/${part(screen.id)}/restore`, { version: before }, { version: after });
+    // The plan says again what it said after the edit before, which can be undone next.
+    done = done.slice(0, -1).map((one) => (one.after === before ? { ...one, after: now } : one));
+    await screen.reload();
     page.say(`Undone: ${what}`);
   } catch (error) {
     if (error instanceof ApiError && error.status === 412) {
-      last = null;
+      done = [];
       return page.say("The plan has changed since, so this is not undone by itself. History shows the versions and restores one.");
     }
     page.failed(error);

@@ -1,3 +1,4 @@
+import { unfold } from "./camera";
 import { describe, expect, test } from "vitest";
 
 import { fit, pan, planPoint, reveal, SCALE_MAX, SCALE_MIN, zoom } from "./camera";
@@ -41,4 +42,15 @@ describe("the camera", () => {
     expect(moved.x).toBe(2_000 + 200 + 40 - 800);
     expect(moved.y).toBe(0);
   });
+});
+
+test("what was opened is in view, from its beginning if it is too large", () => {
+  const screen = { width: 1000, height: 800 };
+  const camera = { x: 0, y: 0, scale: 1 };
+  expect(unfold(camera, { x: 100, y: 100, width: 300, height: 200 }, screen)).toEqual(camera);
+  const moved = unfold(camera, { x: 900, y: 100, width: 300, height: 200 }, screen);
+  expect([moved.x, moved.y, moved.scale]).toEqual([224, 0, 1]);
+  const tall = unfold(camera, { x: 500, y: 600, width: 400, height: 8000 }, screen);
+  expect([tall.scale, tall.y]).toEqual([0.5, 552]);
+  expect(tall.x).toBeLessThan(500);
 });

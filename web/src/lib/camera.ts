@@ -58,6 +58,20 @@ export const planPoint = (camera: Camera, at: Point): Point => ({
   y: camera.y + at.y / camera.scale,
 });
 
+/** The smallest scale at which what was opened can be read. */
+const LEGIBLE = 0.5;
+
+/** Shows what was opened: where it is if it fits, otherwise smaller, and what is too large even so from its beginning. */
+export function unfold(camera: Camera, box: Point & Size, screen: Size, air = 24): Camera {
+  const fits = Math.min((screen.width - 2 * air) / box.width, (screen.height - 2 * air) / box.height);
+  const scale = Math.min(camera.scale, Math.max(fits, LEGIBLE));
+  const near = { ...camera, scale };
+  const [wide, high] = [screen.width / scale, screen.height / scale];
+  const margin = air / scale;
+  const start = (from: number, length: number, room: number, now: number): number => (length + 2 * margin > room ? from - margin : clamp(now, from + length + margin - room, from - margin));
+  return { ...near, x: start(box.x, box.width, wide, camera.x), y: start(box.y, box.height, high, camera.y) };
+}
+
 /** Moves as little as needed to show a box with a margin. */
 export function reveal(camera: Camera, box: Point & Size, screen: Size, air = 40): Camera {
   const wide = screen.width / camera.scale;

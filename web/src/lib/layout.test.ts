@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { boxCounts, cellAt, cellPaths, edgePath, keysOf, keysText, search, share, step, summary, worst } from "./layout";
+import { boxCounts, cellAt, cellPaths, dependenciesOf, edgePath, edgesAt, edgesOf, keysOf, keysText, middleOf, search, share, step, summary, worst } from "./layout";
 import type { Graph, Layout, LayoutBox, Standing } from "./types";
 
 const box = (own: Partial<LayoutBox>): LayoutBox => ({ kind: "task", x: 0, y: 0, width: 100, height: 40, ...own });
@@ -44,6 +44,26 @@ test("arrow keys follow the edges, and go to the nearest box above and below", (
   expect(step(layout, 1, "ArrowDown")).toBe(2);
   expect(step(layout, 2, "ArrowUp")).toBe(1);
   expect(step(layout, 2, "ArrowRight")).toBeNull();
+});
+
+test("an edge is found near its line, with those that share it there", () => {
+  const shared: Layout = { ...layout, edges: [...layout.edges, { from: 2, to: 3, count: 1, points: [110, 110, 200, 110, 200, 100, 300, 100] }] };
+  expect(edgesAt(shared, 150, 63, 6)).toEqual([0]);
+  expect(edgesAt(shared, 250, 97, 6)).toEqual([0, 1]);
+  expect(edgesAt(shared, 150, 80, 6)).toEqual([]);
+  expect(edgesAt({ ...layout, edges: [] }, 1, 1, 6)).toEqual([]);
+});
+
+test("an edge between groups stands for all dependencies between their tasks", () => {
+  const graph = { from: [1, 1, 2, 3], to: [3, 4, 3, 4] } as Graph;
+  expect(dependenciesOf(graph, layout, layout.edges[0]!)).toEqual([{ from: 1, to: 3 }, { from: 1, to: 4 }]);
+  expect(dependenciesOf(graph, layout, { from: 3, to: 3, count: 1, points: [] })).toEqual([{ from: 3, to: 4 }]);
+});
+
+test("the edges of a box come one after the other, those that lead to it first", () => {
+  const all: Layout = { ...layout, edges: [{ from: 3, to: 1, count: 1, points: [] }, { from: 2, to: 3, count: 1, points: [] }, { from: 1, to: 3, count: 1, points: [] }] };
+  expect(edgesOf(all, 3)).toEqual([2, 1, 0]);
+  expect(middleOf(layout.edges[0]!)).toEqual({ x: 200, y: 85 });
 });
 
 test("an address names the open groups, also none", () => {

@@ -1,5 +1,6 @@
 // What is shown in the boxes of a plan's picture, and how one moves between them. Pure.
 
+import { count as number, several } from "./labels";
 import type { Counts, Graph, Layout, LayoutBox, LayoutEdge, Standing } from "./types";
 
 /** The radius of the bends of an edge. */
@@ -45,11 +46,11 @@ export const worst = (counts: Counts): Standing => URGENCY.find((status) => (cou
 
 /** `8 tasks, 1 failed`: what stands out in a group. */
 export function summary(counts: Counts): string {
-  const tasks = `${counts.total} ${counts.total === 1 ? "task" : "tasks"}`;
+  const tasks = several(counts.total, "task");
   if (counts.total > 0 && counts.done === counts.total) return `${tasks}, all done`;
   const seen = (["failed", "asking", "running", "skipped", "cancelled"] as const).filter((status) => (counts[status] ?? 0) > 0).slice(0, 2);
-  const rest = counts.done > 0 && seen.length < 2 ? [`${counts.done} done`] : [];
-  return [tasks, ...seen.map((status) => `${counts[status] ?? 0} ${status}`), ...rest].join(", ");
+  const rest = counts.done > 0 && seen.length < 2 ? [`${number(counts.done)} done`] : [];
+  return [tasks, ...seen.map((status) => `${number(counts[status] ?? 0)} ${status}`), ...rest].join(", ");
 }
 
 /** The path of an edge, with rounded bends. */
@@ -165,6 +166,63 @@ export function step(layout: Layout, from: number, key: string): number | null {
   const down = key === "ArrowDown";
   const among = layout.boxes.map((_, place) => place).filter((place) => place !== from && layout.boxes[place] !== undefined && (middle(layout.boxes[place]) > middle(own)) === down && middle(layout.boxes[place]) !== middle(own));
   return nearest(among, (box) => high(box) + 3 * Math.max(0, Math.abs(box.x + box.width / 2 - own.x - own.width / 2) - own.width / 2));
+}
+
+/** How far a point is from the nearest part of an edge. */
+function distanceTo({ points }: LayoutEdge, x: number, y: number): number {
+  let nearest = Infinity;
+  for (let corner = 0; corner + 3 < points.length; corner += 2) {
+    const [x1, y1, x2, y2] = points.slice(corner, corner + 4) as [number, number, number, number];
+    const [dx, dy] = [x2 - x1, y2 - y1];
+    const along = Math.min(1, Math.max(0, ((x - x1) * dx + (y - y1) * dy) / (dx * dx + dy * dy || 1)));
+    nearest = Math.min(nearest, Math.hypot(x - x1 - along * dx, y - y1 - along * dy));
+  }
+  return nearest;
+}
+
+/** The edges at a point, at most so far from it. Edges that share a line there are all at the point. */
+export function edgesAt(layout: Layout, x: number, y: number, reach: number): number[] {
+  const far = layout.edges.map((edge) => distanceTo(edge, x, y));
+  const nearest = Math.min(reach, ...far);
+  return layout.edges.flatMap((_, at) => ((far[at] ?? Infinity) <= nearest + 1 && (far[at] ?? Infinity) <= reach ? [at] : []));
+}
+
+/** A dependency: the place of the task that comes first in the plan, and of the one that waits for it. */
+export interface DependencyHere {
+  from: number;
+  to: number;
+}
+
+/** The dependencies that an edge stands for; none for one on another plan. */
+export function dependenciesOf(graph: Graph, layout: Layout, edge: LayoutEdge): DependencyHere[] {
+  return graph.from.flatMap((from, at) => {
+    const to = graph.to[at] ?? -1;
+    return layout.of[from] === edge.from && layout.of[to] === edge.to ? [{ from, to }] : [];
+  });
+}
+
+/** The edges of a box, those that lead to it first, from top to bottom. */
+export function edgesOf(layout: Layout, box: number): number[] {
+  const height = (at: number): number => {
+    const edge = layout.edges[at];
+    const other = layout.boxes[edge?.to === box ? edge.from : (edge?.to ?? -1)];
+    return other?.y ?? 0;
+  };
+  const own = (end: "from" | "to"): number[] => layout.edges.flatMap((edge, at) => (edge[end] === box ? [at] : [])).sort((one, other) => height(one) - height(other));
+  return [...own("to"), ...own("from")];
+}
+
+/** A point in the middle of an edge. */
+export function middleOf({ points }: LayoutEdge): { x: number; y: number } {
+  const lengths: number[] = [];
+  for (let corner = 0; corner + 3 < points.length; corner += 2) lengths.push(Math.hypot((points[corner + 2] ?? 0) - (points[corner] ?? 0), (points[corner + 3] ?? 0) - (points[corner + 1] ?? 0)));
+  let rest = lengths.reduce((sum, one) => sum + one, 0) / 2;
+  for (const [part, length] of lengths.entries()) {
+    const [x1, y1, x2, y2] = points.slice(2 * part, 2 * part + 4) as [number, number, number, number];
+    if (rest <= length) return { x: x1 + ((x2 - x1) * rest) / (length || 1), y: y1 + ((y2 - y1) * rest) / (length || 1) };
+    rest -= length;
+  }
+  return { x: points[0] ?? 0, y: points[1] ?? 0 };
 }
 
 /** The share in a progress report: `71 %`, `3/8`, `step 3 of 8`. */

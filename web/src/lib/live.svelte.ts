@@ -33,6 +33,7 @@ class Live {
       opened: () => {
         this.connected = true;
         this.lostAt = null;
+        page.recovered();
         // Another tab has signed in.
         if (page.signedOut) void page.look();
         // The server resumes after the last received event. A page that has received none may have missed some, and may

@@ -8,6 +8,8 @@ export interface Note {
   tone: "good" | "bad";
   text: string;
   hint?: string;
+  /** Whether it says that the server does not respond. */
+  isLost?: boolean;
   /** A button beside the text. */
   action?: { text: string; run: () => void };
 }
@@ -111,7 +113,9 @@ class Page {
         this.refusals++;
         return;
       }
-      const note: Note = { id: 0, tone: "bad", text: sentence(error.problem) };
+      const note: Note = { id: 0, tone: "bad", text: sentence(error.problem), isLost: error.status === 0 };
+      // One is enough.
+      if (note.isLost && this.notes.some((known) => known.isLost)) return;
       if (error.problem.hint) note.hint = error.problem.hint;
       this.#add(note);
     } else {
@@ -124,6 +128,11 @@ class Page {
     this.notes = [...this.notes.slice(-3), { ...note, id }];
     // Errors do not time out.
     if (note.tone === "good") setTimeout(() => this.dismiss(id), note.action ? ACTION_MS : NOTE_MS);
+  }
+
+  /** The server responds again. */
+  recovered(): void {
+    this.notes = this.notes.filter((note) => !note.isLost);
   }
 
   dismiss(id: number): void {

@@ -11,16 +11,22 @@ export type Route =
   | { name: "events" }
   | { name: "workers" }
   | { name: "tasks" }
-  | { name: "unknown"; path: string };
+  | { name: "unknown"; path: string; plan?: string };
+
+/** The words of addresses that differ from the names of the views here. The names are understood, too. */
+const WORDS: Partial<Record<string, string>> = { list: "tasks", events: "activity", workers: "agents" };
+const NAMES: Partial<Record<string, string>> = Object.fromEntries(Object.entries(WORDS).map(([name, word]) => [word, name]));
+const named = (word: string | undefined): string | undefined => (word === undefined ? undefined : (NAMES[word] ?? word));
 
 /** Parses a path into a route. */
 export function routeOf(path: string): Route {
   const parts = path.split("/").filter(Boolean).map(decode);
-  const [first, id, tab, task] = parts;
+  const [word, id, view, task] = parts;
+  const [first, tab] = [word === "tasks" ? word : named(word), named(view)];
   if (first === undefined || (first === "plans" && id === undefined)) return { name: "plans" };
   if (first === "plans" && id !== undefined) {
     const known = tab === "log" && task !== undefined ? tab : TABS.find((name) => name === tab);
-    if (tab !== undefined && known === undefined) return { name: "unknown", path };
+    if (tab !== undefined && known === undefined) return { name: "unknown", path, plan: id };
     return { name: "plan", id, tab: known ?? "graph", task: task ?? null };
   }
   if (first === "inbox" || first === "events" || first === "workers" || first === "tasks") return { name: first };
@@ -37,8 +43,15 @@ function decode(text: string): string {
 
 /** Returns the address of a plan, one of its views, and optionally a task. */
 export function planPath(id: string, tab: Tab = "graph", task: string | null = null): string {
-  const base = `/plans/${encodeURIComponent(id)}/${tab}`;
+  const base = `/plans/${encodeURIComponent(id)}/${WORDS[tab] ?? tab}`;
   return task === null ? base : `${base}/${encodeURIComponent(task)}`;
+}
+
+/** The path with the words of the page, for one with the names of the views. */
+function canonical(route: Route, path: string): string {
+  if (route.name === "events" || route.name === "workers") return `/${WORDS[route.name]}`;
+  const view = path.split("/").filter(Boolean)[2];
+  return route.name === "plan" && view !== undefined && WORDS[view] !== undefined ? planPath(route.id, route.tab, route.task) : path;
 }
 
 class Place {
@@ -47,10 +60,13 @@ class Place {
 
   constructor() {
     addEventListener("popstate", () => this.#look());
+    this.#look();
   }
 
   #look(): void {
     this.route = routeOf(location.pathname);
+    const path = canonical(this.route, location.pathname);
+    if (path !== location.pathname) history.replaceState(history.state, "", path + location.search + location.hash);
     this.search = new URLSearchParams(location.search);
   }
 

@@ -39,6 +39,17 @@ test("a value that does not fit its field is kept", () => {
   expect(inputsOf(fields, { texts: {}, others: filled.others })).toEqual(inputs);
 });
 
+test("a list of texts or numbers is written one a line", () => {
+  const own = schemaFields({ type: "object", properties: { names: { type: "array", items: { type: "string" } }, sizes: { type: "array", items: { type: "integer" } } } }) ?? [];
+  expect(own.map((one) => one.kind)).toEqual(["lines", "numbers"]);
+  const inputs = { names: ["one two", "three"], sizes: [1, 2] };
+  expect(fill(own, inputs).texts).toEqual({ names: "one two\nthree", sizes: "1\n2" });
+  expect(inputsOf(own, fill(own, inputs))).toEqual(inputs);
+  // What no line can hold is kept as JSON.
+  expect(inputsOf(own, fill(own, { names: ["a\nb"] }))).toEqual({ names: ["a\nb"] });
+  expect(() => inputsOf(own, { texts: { sizes: "many" }, others: "" })).toThrow(/^sizes: numbers/);
+});
+
 test("a required text is sent even if it is empty, others are left out", () => {
   expect(inputsOf(fields, { texts: {}, others: "" })).toEqual({ file: "" });
 });

@@ -3,7 +3,7 @@
 
 export interface SchemaField {
   name: string;
-  kind: "text" | "long" | "number" | "yes" | "choice" | "json";
+  kind: "text" | "long" | "number" | "yes" | "choice" | "lines" | "numbers" | "json";
   description: string;
   required: boolean;
   choices: string[];
@@ -34,6 +34,10 @@ function kindOf(schema: Json, choices: string[]): SchemaField["kind"] {
       return "number";
     case "boolean":
       return "yes";
+    case "array": {
+      const items = isObject(schema["items"]) ? schema["items"]["type"] : undefined;
+      return items === "string" ? "lines" : items === "number" || items === "integer" ? "numbers" : "json";
+    }
     default:
       return "json";
   }
@@ -58,6 +62,8 @@ export function fill(fields: SchemaField[], inputs: unknown): FilledFields {
   return { texts, others: Object.keys(others).length ? JSON.stringify(others, null, 2) : "" };
 }
 
+const isListOf = (value: unknown, kind: "string" | "number"): value is unknown[] => Array.isArray(value) && value.every((one) => typeof one === kind);
+
 function textOf(field: SchemaField, value: unknown): string | undefined {
   switch (field.kind) {
     case "text":
@@ -69,6 +75,10 @@ function textOf(field: SchemaField, value: unknown): string | undefined {
       return typeof value === "number" ? String(value) : undefined;
     case "yes":
       return typeof value === "boolean" ? String(value) : undefined;
+    case "lines":
+      return isListOf(value, "string") && !value.some((one) => String(one).includes("\n")) ? value.join("\n") : undefined;
+    case "numbers":
+      return isListOf(value, "number") ? value.join("\n") : undefined;
     case "json":
       return JSON.stringify(value, null, 2);
   }
@@ -100,6 +110,13 @@ function valueOf(field: SchemaField, text: string): unknown {
       return Number(text);
     case "yes":
       return text === "true";
+    case "lines":
+      return text.split("\n").filter((line) => line.trim() !== "");
+    case "numbers": {
+      const found = text.split(/[\s,]+/).filter(Boolean).map(Number);
+      if (found.some((one) => Number.isNaN(one))) throw new Error(`${field.name}: numbers are needed, one a line`);
+      return found;
+    }
     case "json":
       return readJson(text, field.name);
   }
@@ -110,7 +127,7 @@ export function readJson(text: string, name: string): unknown {
   if (text.trim() === "") return undefined;
   try {
     return JSON.parse(text) as unknown;
-  } catch (error) {
-    throw new Error(`${name}: ${error instanceof Error ? error.message : "not JSON"}`);
+  } catch {
+    throw new Error(`${name}: this is not JSON; write for example ["a", "b"] or {"name": 1}`);
   }
 }

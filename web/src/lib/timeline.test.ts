@@ -31,6 +31,12 @@ test("bars that overlap stand below each other in their lane", () => {
   ]);
 });
 
+test("bars that are too short to be seen stand below each other, too", () => {
+  const short = bars([{ task: "a", label: "A", attempts: [{ attempt: 1, worker: "one", started_at: at(0), finished_at: at(0), outcome: "done" }] }, { task: "b", label: "B", attempts: [{ attempt: 1, worker: "one", started_at: at(1), finished_at: at(1), outcome: "failed" }] }], () => false, ms(9));
+  expect(lanes(short, (bar) => bar.worker)[0]?.rows.length).toBe(1);
+  expect(lanes(short, (bar) => bar.worker, 120_000)[0]?.rows.length).toBe(2);
+});
+
 test("ticks are round times of the day", () => {
   expect(ticks(ms(1), ms(31), 4, 0).map((tick) => tick.text)).toEqual(["14:10", "14:20", "14:30"]);
   expect(ticks(ms(1), ms(31), 4, 90)[0]?.text).toBe("15:40");

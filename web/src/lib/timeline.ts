@@ -45,20 +45,23 @@ export function bars(rows: TimelineRow[], isAsking: (task: string) => boolean, n
   return found.sort((one, other) => one.from - other.from || one.task.localeCompare(other.task));
 }
 
-/** Puts bars into lanes by a name, and in each lane into as few rows as their overlaps allow. */
-export function lanes(all: Bar[], nameOf: (bar: Bar) => string): Lane[] {
+/** Puts bars into lanes by a name, and in each lane into as few rows as their overlaps allow. A bar is drawn at least so long, in
+ *  milliseconds, so that short ones do not hide each other. */
+export function lanes(all: Bar[], nameOf: (bar: Bar) => string, least = 0): Lane[] {
   const found = new Map<string, Lane>();
   for (const bar of all) {
     const name = nameOf(bar);
     const lane = found.get(name) ?? { name, rows: [], busy: 0 };
     found.set(name, lane);
     if (bar.open && !bar.waits) lane.busy++;
-    const row = lane.rows.find((row) => (row.at(-1)?.to ?? 0) <= bar.from);
+    const row = lane.rows.find((row) => drawnTo(row.at(-1), least) <= bar.from);
     if (row) row.push(bar);
     else lane.rows.push([bar]);
   }
   return [...found.values()];
 }
+
+const drawnTo = (bar: Bar | undefined, least: number): number => (bar ? Math.max(bar.to, bar.from + least) : 0);
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

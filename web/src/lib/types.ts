@@ -171,6 +171,8 @@ export interface LayoutBox {
   plan?: string | null;
   plan_title?: string;
   status?: Standing | null;
+  /** Whether there is no such plan, or no such task in it. */
+  missing?: boolean;
 }
 
 export interface LayoutEdge {
@@ -202,7 +204,7 @@ export interface InboxItem {
   holds_up: number;
   error?: string;
   attempt?: number;
-  commands?: { total: number; groups: number; warnings: string[] };
+  commands?: { total: number; people?: number; groups: number; warnings: string[] };
 }
 
 export interface RunningNow {
@@ -381,7 +383,7 @@ export interface PreviewTask {
 export interface PreviewGroup {
   group: number;
   program: string;
-  role: "machine" | "person" | "parent";
+  role: "machine" | "person" | "nothing" | "parent";
   /** How the program runs: what its executor and check stand for, attempts, time limit. */
   settings: [string, string][];
   /** How the values of its tasks differ, the rarest first. */
@@ -425,6 +427,81 @@ export interface PlanEvent {
   event: Record<string, unknown>;
 }
 
+/** A task that somebody works on now. */
+export interface Held {
+  plan: string;
+  plan_title: string;
+  task: string;
+  label: string | null;
+  attempt: number;
+  since: string | null;
+  /** Until when the claim holds; null for one without an end. */
+  until: string | null;
+  progress?: string;
+  progress_at?: string;
+  /** Whether the worktree of the attempt is on the machine of the server. */
+  worktree: boolean;
+}
+
+/** What an agent changed for a task. */
+export interface TaskChanges {
+  attempt: number;
+  place: "worktree" | "branch" | "nowhere";
+  branch: string;
+  base?: string;
+  commit?: string;
+  files: { path: string; change: "added" | "removed" | "changed"; lines: string[]; insertions: number; deletions: number; note?: string }[];
+  files_total: number;
+  note?: string;
+}
+
+/** Calls of models, with their tokens and their cost. */
+export interface Spent {
+  calls: number;
+  tokens: number;
+  tokens_in: number;
+  tokens_out: number;
+  cost: string;
+  unpriced_calls: number;
+  estimated_calls: number;
+}
+
+export interface PlanSpending extends Partial<Spent> {
+  tokens_used: number;
+  token_budget: number | null;
+  by_model?: Record<string, Spent>;
+  by_task?: Record<string, Spent>;
+  by_purpose?: Record<string, Spent>;
+}
+
+export interface RunCell {
+  attempts: number;
+  failed: number;
+  seconds: number;
+  outcome: string;
+}
+
+/** The plans with the same title, the oldest first. */
+export interface Runs {
+  runs: { plan: string; state: PlanState; created_at: string | null; started_at: string | null; finished_at: string | null; counts: Counts; attempts: number; failed: number; seconds: number; took_seconds: number | null }[];
+  tasks: { task: string; label: string; cells: (RunCell | null)[] }[];
+  tasks_total: number;
+  days: { day: string; attempts: number; failed: number; seconds: number }[];
+}
+
+/** A plan that a model writes. */
+export interface PlanJob {
+  job: number;
+  goal: string;
+  by: string;
+  begun_at: string;
+  state: "running" | "stopping" | "stopped" | "failed" | "done";
+  progress: string[];
+  now: string;
+  plan?: string;
+  failure?: { message: string; hint: string; details: string[] };
+}
+
 export interface Worker {
   name: string;
   host: string;
@@ -435,13 +512,14 @@ export interface Worker {
   began_at: string;
   seen_at: string;
   state: string;
-  running: { plan: string; task: string; attempt: number; since: string }[];
+  running: Held[];
 }
 
 export interface Agent {
   name: string;
   plans: number;
-  running: { plan: string; task: string; since?: string }[];
+  kind?: "agent" | "person";
+  running: Held[];
   last_seen_at?: string;
 }
 

@@ -31,6 +31,8 @@ const MEMORY_MAX: f64 = 400.0;
 const DRAWN_MAX: f64 = 1.0;
 /// Maximum time between two frames while panning, in milliseconds, so that it is smooth.
 const FRAME_MAX: f64 = 34.0;
+/// Milliseconds of script, styles and layout that a frame may take.
+const WORK_MAX: f64 = 12.0;
 
 /// How much is measured.
 pub(super) struct Workload {
@@ -175,11 +177,26 @@ fn drawing(report: &mut Report) -> Result<()> {
     let shown = figure("thousand_drawn_ms")? / 1e3;
     report.at_most("dashboard, time to draw 1,000 tasks", shown, DRAWN_MAX, "s");
     report.at_most("  frame time while panning, median", figure("thousand_frame_ms")?, FRAME_MAX, "ms");
+    report.at_most(
+        "  script and layout a frame while panning",
+        figure("thousand_pan_work_ms")?,
+        WORK_MAX,
+        "ms",
+    );
+    report.at_most(
+        "  script and layout a frame while zooming",
+        figure("thousand_zoom_work_ms")?,
+        WORK_MAX,
+        "ms",
+    );
     report.note("  longest frame", format!("{:.0} ms", figure("thousand_frame_max_ms")?));
     report.note("  longest input delay", format!("{:.0} ms", figure("thousand_blocked_ms")?));
     let shown = figure("ten_thousand_shown_ms")? / 1e3;
     report.at_most("dashboard, time to show 10,000 tasks by level", shown, 2.0 * DRAWN_MAX, "s");
     report.note("  time to draw one level", format!("{:.2} s", figure("ten_thousand_level_ms")? / 1e3));
     report.at_most("  longest input delay", figure("ten_thousand_blocked_ms")?, 500.0, "ms");
+    report.note("dashboard, events a second", format!("{:.0}", figure("flood_events_per_second")?));
+    report.at_most("  longest input delay meanwhile", figure("flood_blocked_ms")?, 500.0, "ms");
+    report.note("  a click and its picture, median", format!("{:.0} ms", figure("flood_answer_ms")?));
     Ok(())
 }

@@ -18,6 +18,7 @@ const FILES: &[&str] = &[
     "crates/waypost-config/src/execution_env.rs",
     "crates/waypost-config/src/pinned_files.rs",
     "crates/waypost-exec/src",
+    "crates/waypost-git/src/changed_files.rs",
     "crates/waypost-http/src/metrics.rs",
     "crates/waypost-http/src/tokens.rs",
     "crates/waypost-llm/src/journal.rs",

@@ -351,6 +351,93 @@ const changed = () =>
     assert.deepEqual(browser.complaints.filter((one) => !one.includes("409") && !one.includes("412")), []);
   });
 
+const careful = () =>
+  play("careful", "", async (stage, browser) => {
+    const tasks = [{ id: "p", description: "Parent of others" }, { id: "q", description: "Quiet" }, { id: "r", description: "Rather" }];
+    await importPlan(stage, "care", "Care", tasks);
+    await stage.api("POST", "/plans/care/actions/start", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/care/tree/q`);
+    const form = page.getByRole("dialog", { name: "Edit q" });
+    const description = form.getByLabel("Description");
+    await page.getByRole("complementary", { name: "Task q" }).getByText("Quiet").waitFor();
+    await page.keyboard.press("e");
+    await description.waitFor();
+    await until("the form begins with what it is about", () => description.evaluate((element) => element === document.activeElement));
+    // Escape asks before it throws away what was typed.
+    await description.fill("Quiet, as typed");
+    await page.keyboard.press("Escape");
+    await form.getByRole("button", { name: "Keep editing" }).click();
+    assert.equal(await description.inputValue(), "Quiet, as typed");
+    // Words that nobody chose are no dependency, and are not dropped.
+    const depends = form.getByRole("combobox", { name: "Depends on" });
+    await depends.fill("nope");
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.getByRole("alert").getByText("no task is called “nope”").waitFor();
+    // An id means its task, whatever other titles say.
+    await depends.fill("r");
+    await depends.press("Enter");
+    await form.getByRole("button", { name: "Remove r" }).waitFor();
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.waitFor({ state: "detached" });
+    assert.deepEqual((await stage.api("GET", "/plans/care/tasks/q")).depends_on, ["r"]);
+    // Two edits are undone one after the other.
+    await page.keyboard.press("Alt+ArrowUp");
+    const first = async () => (await stage.api("GET", "/plans/care/tasks")).tasks[0].id;
+    await until("q stands first", async () => (await first()) === "q");
+    await page.keyboard.press("Control+z");
+    await until("p stands first", async () => (await first()) === "p");
+    await page.keyboard.press("Control+z");
+    await until("q depends on nothing", async () => ((await stage.api("GET", "/plans/care/tasks/q")).depends_on ?? []).length === 0);
+    // What was typed about a task or the plan is there again when somebody comes back.
+    const comment = page.getByRole("complementary").getByRole("textbox", { name: "Comment" });
+    await comment.fill("half a thought");
+    await page.getByRole("treeitem", { name: /Rather/ }).click();
+    await page.getByRole("complementary", { name: "Task r" }).waitFor();
+    assert.equal(await comment.inputValue(), "");
+    await page.getByRole("treeitem", { name: /Quiet/ }).click();
+    await until("the comment is there again", async () => (await comment.inputValue()) === "half a thought");
+    await comment.fill("");
+    const view = (name) => page.getByRole("navigation", { name: "Views of the plan" }).getByRole("link", { name });
+    await view("Document").click();
+    await page.getByRole("region", { name: "Document" }).getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByLabel("Goal").fill("half a goal");
+    await view("Tree").click();
+    await view("Document").click();
+    assert.equal(await page.getByLabel("Goal").inputValue(), "half a goal");
+    await page.getByRole("button", { name: "Discard" }).click();
+    // A hasty Enter in the palette goes somewhere, and changes nothing.
+    const { version } = await stage.api("GET", "/plans/care");
+    await page.keyboard.press("Control+k");
+    const palette = page.getByRole("dialog", { name: "Go to a plan, a task or a command" });
+    await palette.getByRole("option").first().waitFor();
+    await page.keyboard.press("Enter");
+    await palette.waitFor({ state: "detached" });
+    assert.equal((await stage.api("GET", "/plans/care")).version, version);
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const away = () =>
+  play("away", "", async (stage, browser) => {
+    await importPlan(stage, "there", "There");
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/inbox`);
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    // The parts of the page come ahead, so that all of them work while the server is away.
+    await until("the parts are there", () => page.evaluate(() => performance.getEntriesByType("resource").some((one) => one.name.includes("markdown"))));
+    await stage.crash();
+    await page.getByRole("status").getByText("not connected").waitFor();
+    await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Plans" }).click();
+    await page.getByText("The plans could not be read").waitFor();
+    assert.equal(await page.getByText("No plans yet").count(), 0);
+    await page.getByRole("button", { name: /^Search/ }).first().click();
+    await page.getByRole("dialog", { name: "Go to a plan, a task or a command" }).waitFor();
+    await page.keyboard.press("Escape");
+    await stage.serve();
+    await page.getByRole("link", { name: "There" }).waitFor();
+    assert.equal(await page.getByText("The server does not respond").count(), 0);
+  });
+
 export const doing = [
   ["the palette finds a task of any plan and runs a command, with the keys alone", palette],
   ["a card that is moved does what its button does, be it dragged or moved with the keys", boards],
@@ -358,5 +445,7 @@ export const doing = [
   ["a task is edited with pickers and the fields of its shape, moved in the tree, and all of it undone", editing],
   ["a plan comes from a form, a text, a file or a template", creating],
   ["a decision about what has changed meanwhile is not taken, and what is asked now is shown", changed],
+  ["nothing that was typed is lost or taken for something else, and a hasty key changes nothing", careful],
+  ["a page without its server says nothing about the store, and all of it works again", away],
   ["what a person says about a task reaches the agent that claims it", comments],
 ];

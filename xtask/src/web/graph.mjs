@@ -91,6 +91,69 @@ const keyboard = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+/** A point in the middle of the line between two tasks, on the screen. */
+async function onLine(stage, page, plan, from, to) {
+  const asked = await page.evaluate(() => performance.getEntriesByType("resource").findLast((one) => one.name.includes("/layout")).name);
+  const layout = await stage.api("GET", asked.slice(asked.indexOf("/plans/")));
+  const [start, end] = [await place(stage, plan, from), await place(stage, plan, to)];
+  const { points } = layout.edges.find((edge) => layout.boxes[edge.from].task === start && layout.boxes[edge.to].task === end);
+  // Near its end no other edge shares its line, unless it leads to the same task.
+  const [x, y] = [points.at(-2) - 12, points.at(-1)];
+  return page.locator(".paper .world").evaluate((world, at) => {
+    const matrix = new DOMMatrix(getComputedStyle(world).transform);
+    const paper = world.parentElement.getBoundingClientRect();
+    const point = matrix.transformPoint(new DOMPoint(at[0], at[1]));
+    return [paper.left + point.x, paper.top + point.y];
+  }, [x, y]);
+}
+
+const removal = () =>
+  play("remove-edge", "", async (stage, browser) => {
+    const tasks = [{ id: "a", description: "First" }, { id: "b", description: "Second", depends_on: ["a"] }, { id: "c", description: "Third", depends_on: ["a", "b"] }];
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "lines", title: "Lines", tasks }));
+    const before = async (task) => ((await stage.api("GET", `/plans/lines/tasks/${task}`)).depends_on ?? []).join();
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/lines/graph`);
+    await box(page, await place(stage, "lines", "c")).waitFor();
+    const panel = page.getByRole("group", { name: "Dependency" });
+    const removeAB = panel.getByRole("button", { name: "Remove: Second depends on First" });
+
+    // A click on a line shows what it stands for, and Escape leaves it as it is.
+    await page.mouse.click(...(await onLine(stage, page, "lines", "a", "b")));
+    await removeAB.waitFor();
+    await until("the button has the focus", () => removeAB.evaluate((element) => element === document.activeElement));
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => window.axe.run(document, { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }, resultTypes: ["violations"] }));
+    assert.deepEqual(found.violations.map((one) => `${one.id}: ${one.nodes[0].html}`), []);
+    await page.keyboard.press("Escape");
+    await panel.waitFor({ state: "detached" });
+    assert.equal(await before("b"), "a");
+    await page.mouse.click(...(await onLine(stage, page, "lines", "a", "b")));
+    await removeAB.click();
+    await page.getByText("b no longer depends on a").waitFor();
+    assert.equal(await before("b"), "");
+    // The message offers to undo it.
+    await page.getByRole("button", { name: "Undo" }).click();
+    await until("the dependency is back", async () => (await before("b")) === "a");
+
+    // With the keyboard: the lines of a box one after the other.
+    await page.goto(`${stage.site}/plans/lines/graph/c`);
+    await box(page, await place(stage, "lines", "c")).focus();
+    await page.keyboard.press("Shift+ArrowLeft");
+    await panel.getByText("Third depends on").waitFor();
+    const first = await panel.textContent();
+    await page.keyboard.press("Shift+ArrowLeft");
+    await until("it is the other line", async () => (await panel.textContent()) !== first);
+    const [, on] = /Third depends on (First|Second)/.exec((await panel.textContent()).replace(/\s+/g, " "));
+    await page.keyboard.press("Delete");
+    await page.getByText(`c no longer depends on ${on === "First" ? "a" : "b"}`).waitFor();
+    assert.equal(await before("c"), on === "First" ? "b" : "a");
+    await until("the focus is at the box", () => page.evaluate(() => document.activeElement?.closest("[data-box]") !== null));
+    await page.keyboard.press("Control+z");
+    await until("both are back", async () => (await before("c")) === "a,b");
+    assert.deepEqual(browser.complaints, []);
+  });
+
 const stillness = () =>
   play("graph-still", "", async (stage, browser) => {
     await stage.run("person:ada", "import", stage.write("ledger.json", ledger));
@@ -150,5 +213,6 @@ export const graph = [
   ["the timeline shows who did what when, in lanes by worker or task", timeline],
   ["groups fold, the address keeps what is open, a search opens the way to its hit", folding],
   ["the graph works with the keyboard alone", keyboard],
+  ["a click on a line removes a dependency, with the keyboard too, and undo brings it back", removal],
   ["a change of status moves no box", stillness],
 ];

@@ -173,7 +173,7 @@ const UNSEEN = "\u200b\u2060";
 const turned = () =>
   play("turned", "", async (stage, browser) => {
     const tasks = [{ id: "a", description: `First ${TURNED}` }, { id: "b", description: UNSEEN }];
-    await stage.run("agent:planner", "import", stage.write("turned.json", { format: "waypost/1", id: "turned", title: `Title ${TURNED}`, tasks }));
+    await stage.run("agent:planner", "import", stage.write("turned.json", { format: "waypost/1", id: "turned", title: `Title ${TURNED}`, goal: `Goal ${TURNED}`, body: `Body ${TURNED}`, tasks }));
     await stage.run("agent:planner", "import", stage.write("unseen.json", { format: "waypost/1", id: "unseen", title: UNSEEN, tasks: [] }));
     const page = await browser.signIn(stage);
     await page.getByRole("link", { name: "Title \ufffdgnp.exe" }).waitFor();
@@ -183,6 +183,19 @@ const turned = () =>
       await page.getByRole("heading", { level: 1, name: "Title \ufffdgnp.exe" }).waitFor();
       assert.equal(await page.title(), "Title \ufffdgnp.exe · Waypost");
       if (view === "list" || view === "tree") await page.getByText("First \ufffdgnp.exe").waitFor();
+      if (view === "document") for (const word of ["Goal", "Body"]) await page.getByText(`${word} \ufffdgnp.exe`).waitFor();
+    }
+    // A title of any length leaves room for the plan, and an id for the title beside it.
+    const id = "i".repeat(200);
+    await stage.run("agent:planner", "import", stage.write("long.json", { format: "waypost/1", id: "long", title: "Long words ".repeat(360), tasks: [{ id, description: "Short words" }, { id: "b", description: "Many words ".repeat(40) }] }));
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      await page.goto(`${stage.site}/plans/long/tree`);
+      const words = page.getByRole("treeitem").getByText("Short words");
+      await words.waitFor();
+      assert.equal(await words.evaluate((element) => element.scrollWidth > element.clientWidth), false, `the title is whole at ${width} px`);
+      const { height } = await page.locator(".plan > header").boundingBox();
+      assert.ok(height < 844 / 3, `the header is ${height} px high at ${width} px`);
     }
     assert.deepEqual(browser.complaints, []);
   });

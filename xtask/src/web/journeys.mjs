@@ -9,6 +9,7 @@ import { large } from "./large.mjs";
 import { lasting } from "./lasting.mjs";
 import { tell } from "./stage.mjs";
 import { stillness } from "./still.mjs";
+import { work } from "./work.mjs";
 
 /** Milliseconds for all of it, on the slowest machine. */
 const ALL_MAX = 480_000;
@@ -18,6 +19,6 @@ setTimeout(() => {
 }, ALL_MAX).unref();
 
 const well = await tell([
-  ...flow, ...doing, ...inbox, ...lasting, ...stillness, ...hostile, ...access, ...graph, ...large,
+  ...flow, ...doing, ...inbox, ...lasting, ...stillness, ...hostile, ...access, ...graph, ...work, ...large,
 ]);
 process.exit(well ? 0 : 1);

@@ -59,6 +59,16 @@ const unseen = () =>
     await until("reading is enough", () => approve.isEnabled());
     await approve.click();
     await until("it is approved", async () => (await stage.api("GET", "/plans/many/approval")).standing === "approved");
+    // That it runs is not a change to review, and what came of it is not one of what was approved.
+    stage.work();
+    await page.locator("header").getByText("completed").waitFor();
+    await settle(page);
+    assert.equal(await page.getByText(/came in while you were reading/).count(), 0);
+    await page.reload();
+    const since = page.locator("section").filter({ has: page.getByRole("heading", { name: /What changed since/ }) });
+    await since.getByText("Nothing differs.").waitFor();
+    // Only the list scrolls, not the page around it.
+    assert.ok(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), "the page itself does not scroll");
     assert.deepEqual(browser.complaints, []);
   });
 

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Difference, differences_in_full};
 use waypost_service::PreviewGroup;
 use waypost_text::reveal_lines;
 
@@ -29,9 +28,7 @@ pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
     value["problems"] =
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
     if let Some(approved) = api.service.last_approval(&id)?.map(|last| last.version) {
-        let before = api.plans().at_version(&id, approved)?.to_draft();
-        let mut found = differences_in_full(&before, &draft);
-        found.retain(|difference| !is_progress(difference));
+        let mut found = api.service.written_since(&id, approved)?;
         let total = found.len();
         found.truncate(DIFFERENCES_MAX);
         value["since_approval"] =
@@ -96,9 +93,4 @@ fn group_json(number: usize, group: &PreviewGroup, offset: usize, limit: usize) 
         "group": number, "program": program, "role": role, "risks": risks, "warnings": warnings,
         "settings": settings, "pattern": pattern, "tasks": shown, "tasks_total": tasks.len(), "next_offset": (next < tasks.len()).then_some(next),
     })
-}
-
-/// Whether a difference is only execution state.
-fn is_progress(difference: &Difference) -> bool {
-    matches!(difference, Difference::Task { field: "state" | "status", .. })
 }

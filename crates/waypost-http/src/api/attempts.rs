@@ -20,9 +20,9 @@ pub(super) struct Attempt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    finished_at: Option<Timestamp>,
+    pub(super) finished_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
+    pub(super) outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

@@ -12,6 +12,7 @@ use waypost_formats::{
     BOXES_MAX, BoxKind, CELLS_MIN, CONTAINER_HEAD, Group, Grouping, Groups, Item, Member, Shown, draw,
     grouped, open_at_first, open_path, shown,
 };
+use waypost_service::ServiceError;
 
 use super::extract::{Parameters, PlanPath};
 use super::graph::placed;
@@ -92,9 +93,15 @@ pub(crate) fn layout(
             let status = plan.as_started().effective_status(there.task.as_str()).map(EffectiveStatus::as_str);
             (plan.spec().title.clone(), status)
         });
-        if let Ok((title, status)) = found {
-            value["boxes"][at]["plan_title"] = json!(title);
-            value["boxes"][at]["status"] = json!(status);
+        match found {
+            Ok((title, status)) => {
+                value["boxes"][at]["plan_title"] = json!(title);
+                value["boxes"][at]["status"] = json!(status);
+                value["boxes"][at]["missing"] = json!(status.is_none());
+            }
+            Err(ServiceError::NoSuchPlan(_)) => value["boxes"][at]["missing"] = json!(true),
+            // A plan that cannot be read now is not said to be missing.
+            Err(_) => {}
         }
     }
     Ok(Versioned::at(value, version).warned(&warnings))

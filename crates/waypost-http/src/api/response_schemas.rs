@@ -58,6 +58,10 @@ fn number() -> Value {
     json!({ "type": "integer" })
 }
 
+fn amount() -> Value {
+    json!({ "type": "number" })
+}
+
 fn flag() -> Value {
     json!({ "type": "boolean" })
 }
@@ -210,6 +214,16 @@ fn tasks() -> Map<String, Value> {
             "commit": text(), "at": time(), "author": text(),
             "title": described(text(), "The first line of the message, without control characters."),
         })),
+        "TaskChanges": object(&["attempt", "place", "branch", "files", "files_total"], json!({
+            "attempt": number(), "place": described(text(), "worktree, branch or nowhere."), "branch": text(),
+            "base": text(), "commit": text(), "files": list_of(&component("FileChange")), "files_total": number(),
+            "note": described(text(), "Why nothing can be shown."),
+        })),
+        "FileChange": object(&["path", "change", "lines", "insertions", "deletions"], json!({
+            "path": text(), "change": described(text(), "added, removed or changed."),
+            "lines": described(texts(), "Each begins with +, - or a space; @ and a number stand for omitted equal lines."),
+            "insertions": number(), "deletions": number(), "note": text(),
+        })),
         "Attempt": object(&["attempt"], json!({
             "attempt": number(), "worker": text(), "started_at": time(), "finished_at": time(), "outcome": text(),
             "error": text(), "has_log": flag(),
@@ -256,6 +270,20 @@ fn history() -> Map<String, Value> {
             "rows": list_of(&object(&["task", "attempts"], json!({
                 "task": text(), "label": or_null("string"), "attempts": list_of(&component("Attempt")) }))),
         })),
+        "Runs": object(&["runs", "tasks", "tasks_total", "days"], json!({
+            "runs": list_of(&object(&["plan", "state", "attempts", "failed", "seconds"], json!({
+                "plan": text(), "state": component("PlanState"), "created_at": time_or_null(),
+                "started_at": time_or_null(), "finished_at": time_or_null(), "counts": component("Counts"),
+                "attempts": number(), "failed": number(),
+                "seconds": described(amount(), "How long all attempts took together."),
+                "took_seconds": described(json!({ "type": ["number", "null"] }), "From the first start to the end.") }))),
+            "tasks": list_of(&object(&["task", "cells"], json!({
+                "task": text(), "label": text(),
+                "cells": described(list_of(&any()), "One for each run; null where the task did not run.") }))),
+            "tasks_total": number(),
+            "days": list_of(&object(&["day", "attempts", "failed", "seconds"], json!({
+                "day": text(), "attempts": number(), "failed": number(), "seconds": amount() }))),
+        })),
         "History": object(&["versions"], json!({
             "versions": list_of(&component("VersionEntry")), "before": or_null("integer"), "warnings": texts(),
         })),
@@ -286,8 +314,14 @@ fn server() -> Map<String, Value> {
     let running = list_of(&object(
         &["plan", "task"],
         json!({
-        "plan": text(), "task": text(), "attempt": number(), "since": time_or_null() }),
+        "plan": text(), "plan_title": text(), "task": text(), "label": text(), "attempt": number(),
+        "since": time_or_null(), "until": time_or_null(), "progress": or_null("string"), "progress_at": time(),
+        "worktree": flag() }),
     ));
+    let spent = json!({
+        "calls": number(), "tokens": number(), "tokens_in": number(), "tokens_out": number(), "cost": text(),
+        "unpriced_calls": number(), "estimated_calls": number(),
+    });
     components(json!({
         "Me": object(&["actor", "role", "version", "store", "worker", "workspace"], json!({
             "actor": text(), "role": described(text(), "person, agent, worker or reader."), "version": text(),
@@ -302,6 +336,20 @@ fn server() -> Map<String, Value> {
         "AgentPage": page("agents", "Agent"),
         "Agent": object(&["name", "plans", "running"], json!({
             "name": text(), "plans": number(), "running": running, "last_seen_at": time_or_null(),
+            "kind": described(text(), "agent, or person."),
+        })),
+        "Planner": object(&["model", "jobs"], json!({
+            "model": or_null("string"), "problem": free(), "jobs": list_of(&component("PlanJob")),
+        })),
+        "PlanJob": object(&["job", "goal", "state", "progress"], json!({
+            "job": number(), "goal": text(), "by": text(), "begun_at": time(),
+            "state": described(text(), "running, stopping, stopped, failed or done."), "progress": texts(),
+            "now": text(), "plan": text(), "failure": free(),
+        })),
+        "Spending": object(&["plans", "all"], json!({ "plans": list_of(&free()), "all": object(&[], spent), "left_out": texts() })),
+        "PlanSpending": object(&["tokens_used"], json!({
+            "tokens_used": number(), "token_budget": or_null("integer"), "calls": number(), "tokens": number(),
+            "cost": text(), "by_model": free(), "by_task": free(), "by_purpose": free(),
         })),
         "Inbox": object(&["items", "total", "totals", "plans_total", "running", "running_total", "more"], json!({
             "items": list_of(&component("InboxItem")), "total": number(), "totals": free(), "plans_total": number(),

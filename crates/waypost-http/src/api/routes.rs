@@ -14,8 +14,8 @@ use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, docu
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking, run_large};
 use super::{
-    actions, approval, edits, events, graph, history, inbox, layout, log, me, next, plans, search, tasks,
-    validate, workers,
+    actions, approval, edits, events, graph, history, inbox, layout, log, me, next, planner, plans, runs,
+    search, tasks, validate, workers,
 };
 
 use crate::load_limits::RequestPermit;
@@ -108,6 +108,23 @@ fn of_server(routes: Routes) -> Routes {
     let search = get("/search", "search_tasks", "Search the tasks of all plans", "FoundTasks");
     let workers = get("/workers", "list_workers", "List workers and what they run", "WorkerPage");
     let agents = get("/agents", "list_agents", "List agents and what they work on", "AgentPage");
+    let planner = get("/planner", "get_planner", "Get the model that writes plans, and its jobs", "Planner");
+    let job = get("/planner/jobs/{job}", "get_plan_job", "Get a plan that a model writes", "PlanJob");
+    let begin = RouteDoc::new(
+        POST,
+        "/planner/jobs",
+        "write_plan",
+        "Have a model write a plan (people only)",
+        Answer::Made("PlanJob"),
+    );
+    let stop = RouteDoc::new(
+        POST,
+        "/planner/jobs/{job}/stop",
+        "stop_plan_job",
+        "Stop a model that writes a plan",
+        Answer::Json("PlanJob"),
+    );
+    let spending = get("/spending", "get_spending", "Get what models have cost, by plan", "Spending");
     let queues = get("/queues", "list_queues", "List configured queues", "QueuePage");
     let executors = get("/executors", "list_executors", "List configured executors", "ExecutorPage");
     routes
@@ -119,6 +136,11 @@ fn of_server(routes: Routes) -> Routes {
         .blocking(search.query::<search::SearchQuery>(), search::search)
         .blocking(workers, workers::workers)
         .blocking(agents, workers::agents)
+        .blocking(planner, planner::planner)
+        .blocking(begin.body::<planner::PlanWishBody>(), planner::begin)
+        .blocking(job, planner::job)
+        .blocking(stop, planner::stop)
+        .blocking(spending, planner::spending)
         .blocking(queues, workers::queues)
         .blocking(executors, workers::executors)
         .blocking(validate.body::<validate::PlanText>(), validate::validate)
@@ -161,6 +183,18 @@ fn of_plans(routes: Routes) -> Routes {
     );
     let timeline =
         get("/plans/{plan}/timeline", "get_timeline", "List the attempts of each task", "Timeline");
+    let runs = get(
+        "/plans/{plan}/runs",
+        "list_runs",
+        "List the plans with the title of a plan, and its days",
+        "Runs",
+    );
+    let spending = get(
+        "/plans/{plan}/spending",
+        "get_plan_spending",
+        "Get what models have cost for a plan",
+        "PlanSpending",
+    );
     let history = get("/plans/{plan}/history", "list_versions", "List versions", "History");
     let version = get("/plans/{plan}/versions/{version}", "get_version", "Get an earlier version", "Any");
     let diff = get("/plans/{plan}/diff", "compare_versions", "Compare two versions", "Comparison");
@@ -186,6 +220,8 @@ fn of_plans(routes: Routes) -> Routes {
         .blocking(graph, graph::graph)
         .blocking(layout.query::<layout::LayoutQuery>(), layout::layout)
         .blocking(timeline.query::<history::PageQuery>(), history::timeline)
+        .blocking(runs.query::<runs::RunsQuery>(), runs::runs)
+        .blocking(spending, planner::plan_spending)
         .blocking(history.query::<history::HistoryQuery>(), history::history)
         .blocking(version, history::version)
         .blocking(diff.query::<history::DiffQuery>(), history::diff)
@@ -207,12 +243,19 @@ fn of_tasks(routes: Routes) -> Routes {
         "List the commits that name a task in their Waypost-Task trailer",
         "TaskCommits",
     );
+    let changes = get(
+        "/plans/{plan}/tasks/{task}/changes",
+        "get_changes",
+        "Get what an agent changed in its worktree (people only)",
+        "TaskChanges",
+    );
     let path = "/plans/{plan}/tasks/{task}/actions/{action}";
     let action = write(POST, path, "act_on_task", "Claim, finish, answer and so on");
     routes
         .blocking(list.query::<tasks::TaskQuery>(), tasks::list)
         .blocking(get("/plans/{plan}/tasks/{task}", "get_task", "Get a task", "Task"), tasks::get)
         .blocking(commits, tasks::commits)
+        .blocking(changes.query::<tasks::ChangesQuery>(), tasks::changes)
         .add(log.query::<log::LogQuery>().headers(&["Last-Event-ID"]), log::log)
         .blocking(action.actions(&actions::TASK_ACTIONS).body::<actions::ActionBody>(), actions::on_task)
 }

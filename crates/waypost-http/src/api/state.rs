@@ -13,6 +13,7 @@ use waypost_store::PlanStore;
 use super::approval_state::ApprovalStates;
 use super::event_broadcast::EventBroadcast;
 use super::response::Problem;
+use crate::models::{Models, PlanJobs};
 
 type LargeWork = Box<dyn FnOnce() + Send>;
 
@@ -29,6 +30,9 @@ pub struct Api {
     pub(super) approvals: ApprovalStates,
     /// The repository around the workspace. One request at a time searches it.
     pub(super) repository: Option<Mutex<Repository>>,
+    /// The models of the configuration, and the plans that they write.
+    pub(super) models: Option<Arc<dyn Models>>,
+    pub(super) jobs: PlanJobs,
     /// The thread for large plans, once there is one.
     large: Mutex<Option<mpsc::Sender<LargeWork>>>,
     /// How often all streams were ended.
@@ -47,6 +51,8 @@ impl Api {
             events,
             approvals: ApprovalStates::default(),
             repository: None,
+            models: None,
+            jobs: PlanJobs::default(),
             large: Mutex::default(),
             ends: watch::Sender::default(),
         }
@@ -55,6 +61,11 @@ impl Api {
     /// Serves the commits of tasks, too.
     pub fn with_repository(self, repository: Option<Repository>) -> Self {
         Self { repository: repository.map(Mutex::new), ..self }
+    }
+
+    /// Has models write plans, too.
+    pub fn with_models(self, models: Arc<dyn Models>) -> Self {
+        Self { models: Some(models), ..self }
     }
 
     /// Returns the flag that the embedded worker sets while it runs plans.

@@ -1,6 +1,7 @@
 //! The tasks of a plan: in pages, or one in full.
 
-use std::sync::TryLockError;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
@@ -8,16 +9,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, Plan, PlanId, Refusal, Task, TaskId};
 use waypost_service::{
-    CommitsOfTask, ServiceError, is_for_people, question_digest, task_commits, task_row, whole_task, why,
+    CommitsOfTask, Repository, ServiceError, is_for_people, question_digest, task_changes, task_commits,
+    task_row, whole_task, why,
 };
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
 use super::attempts;
-use super::extract::{Parameters, PlanPath, TaskPath, page_size};
+use super::extract::{Identity, Parameters, PlanPath, TaskPath, page_size};
 use super::response::{Problem, Reply, Versioned};
 use super::search;
 use super::state::Api;
+use crate::tokens::Role;
 
 /// Tasks on a page: default and maximum.
 const TASKS_DEFAULT: usize = 200;
@@ -153,19 +156,65 @@ pub(crate) fn commits(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
         None => Err(plan.no_such_task(task.as_str())),
     })?;
     let created = created.map_err(|refusal: Refusal| ServiceError::from(refusal))?;
-    let Some(repository) = &api.repository else {
-        return Ok(Versioned::of(json!(CommitsOfTask::default())));
-    };
-    let repository = match repository.try_lock() {
-        Ok(repository) => repository,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+    Ok(Versioned::of(match repository(api)? {
+        Some(repository) => json!(task_commits(&repository, &id, &task, created)),
+        None => json!(CommitsOfTask::default()),
+    }))
+}
+
+/// Takes the repository around the workspace, if there is one.
+fn repository(api: &Api) -> Result<Option<MutexGuard<'_, Repository>>, Problem> {
+    match api.repository.as_ref().map(Mutex::try_lock) {
+        None => Ok(None),
+        Some(Ok(repository)) => Ok(Some(repository)),
+        Some(Err(TryLockError::Poisoned(poisoned))) => Ok(Some(poisoned.into_inner())),
         // A search takes up to three seconds; more at once would only slow each other down.
-        Err(TryLockError::WouldBlock) => {
+        Some(Err(TryLockError::WouldBlock)) => {
             let busy = "the repository is being searched for another request";
-            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, busy, "retry"));
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, busy, "retry"))
         }
-    };
-    Ok(Versioned::of(json!(task_commits(&repository, &id, &task, created))))
+    }
+}
+
+/// Which attempt; by default the latest.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangesQuery {
+    attempt: Option<u32>,
+}
+
+/// `GET /plans/{plan}/tasks/{task}/changes`: what an agent changed in the worktree of an attempt. Files that are not committed may
+/// hold anything, so only people see them.
+pub(crate) fn changes(
+    api: &Api,
+    (Identity { role, .. }, TaskPath(id, task), Parameters(wanted)): (
+        Identity,
+        TaskPath,
+        Parameters<ChangesQuery>,
+    ),
+) -> Reply {
+    if role != Role::Person {
+        let hint = "use a person's token";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "only people see the changes of a worktree", hint));
+    }
+    let latest = api.service.view(&id, |plan, _| match plan.task(task.as_str()) {
+        Some(found) => Ok(found.state.attempt),
+        None => Err(plan.no_such_task(task.as_str())),
+    })?;
+    let latest = latest.map_err(|refusal: Refusal| ServiceError::from(refusal))?;
+    let attempt = wanted.attempt.unwrap_or(latest);
+    if attempt == 0 || attempt > latest {
+        let problem = Problem::not_found("the task has no such attempt", "omit `attempt` for the latest");
+        return Err(problem);
+    }
+    let repository = repository(api)?;
+    let found = task_changes(repository.as_deref(), &worktrees_of(api), (&id, &task, attempt));
+    Ok(Versioned::of(json!(found)))
+}
+
+/// The folder with the worktrees of attempts.
+pub(super) fn worktrees_of(api: &Api) -> PathBuf {
+    api.logs.with_file_name("worktrees")
 }
 
 /// Returns the attempts of a task, each with whether its log exists.

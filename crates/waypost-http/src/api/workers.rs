@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use waypost_config::{Executor, Worker};
 use waypost_core::{ActorKind, Phase};
-use waypost_service::{work_of, worker_state};
+use waypost_service::{has_worktree, work_of, worker_state};
 use waypost_store::{Lease, LeaseFilter, Query, Sort, WORKERS_PAGE_MAX};
+use waypost_text::excerpt;
 
 use super::response::{Reply, Versioned};
 use super::state::Api;
+use super::tasks::{label, worktrees_of};
 
 /// Maximum number of plans read for the list of agents, and for the counts of each queue.
 const PLANS_READ_MAX: usize = 1_000;
@@ -17,6 +19,9 @@ const PLANS_READ_MAX: usize = 1_000;
 const RUNNING_MAX: usize = 100;
 /// Maximum number of leases read for the list of agents.
 const LEASES_MAX: usize = 10_000;
+/// Maximum width of a title and of a report, in columns.
+const LABEL_COLUMNS_MAX: usize = 80;
+const PROGRESS_COLUMNS_MAX: usize = 200;
 
 /// `GET /workers`
 pub(crate) fn workers(api: &Api, (): ()) -> Reply {
@@ -34,18 +39,40 @@ pub(crate) fn workers(api: &Api, (): ()) -> Reply {
             "began_at": worker.began,
             "seen_at": worker.seen,
             "state": worker_state(&worker, now).as_str(),
-            "running": running.iter().map(lease_json).collect::<Vec<_>>(),
-            "queued": queued.iter().map(lease_json).collect::<Vec<_>>(),
+            "running": running.iter().map(|lease| lease_json(api, lease)).collect::<Vec<_>>(),
+            "queued": queued.iter().map(|lease| lease_json(api, lease)).collect::<Vec<_>>(),
         }));
     }
     Ok(Versioned::of(json!({ "workers": workers, "total": page.total })))
 }
 
-fn lease_json(lease: &Lease) -> Value {
-    json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "since": lease.since })
+/// A task that somebody works on: since when, until when the lease holds, and what was reported last.
+fn lease_json(api: &Api, lease: &Lease) -> Value {
+    let words = api.plans().with_plan(&lease.plan, |plan| {
+        let found = plan.task(lease.task.as_str());
+        let title = excerpt(&plan.spec().title, LABEL_COLUMNS_MAX).into_owned();
+        let since = found.and_then(|task| task.state.started_at);
+        (title, found.map(|task| label(task, LABEL_COLUMNS_MAX)), since)
+    });
+    let (title, text, since) = words.unwrap_or_default();
+    let mut value = json!({
+        "plan": lease.plan,
+        "plan_title": title,
+        "task": lease.task,
+        "label": text,
+        "attempt": lease.attempt,
+        "since": since.or(lease.since),
+        "until": lease.until,
+        "worktree": has_worktree(&worktrees_of(api), (&lease.plan, &lease.task, lease.attempt)),
+    });
+    if let Some(progress) = &lease.progress {
+        value["progress"] = json!(excerpt(&progress.text, PROGRESS_COLUMNS_MAX));
+        value["progress_at"] = json!(progress.at);
+    }
+    value
 }
 
-/// `GET /agents`: agents that own plans or work on a task.
+/// `GET /agents`: agents that own plans or work on a task, and people who work on one.
 pub(crate) fn agents(api: &Api, (): ()) -> Reply {
     #[derive(Default)]
     struct Seen {
@@ -54,28 +81,26 @@ pub(crate) fn agents(api: &Api, (): ()) -> Reply {
         last: Option<waypost_core::Timestamp>,
     }
     let query = Query { sort: Sort::Updated, limit: PLANS_READ_MAX, ..Query::default() };
-    let mut agents: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut agents: BTreeMap<(&'static str, String), Seen> = BTreeMap::new();
     for head in api.plans().heads(&query)?.items {
         let made_by = head.created_by.filter(|by| by.kind == ActorKind::Agent).map(|by| by.name);
         let owner = Some(head.owner).filter(|owner| !owner.is_empty()).or(made_by);
         let Some(owner) = owner else { continue };
-        let seen = agents.entry(owner).or_default();
+        let seen = agents.entry(("agent", owner)).or_default();
         seen.plans += 1;
         seen.last = seen.last.max(head.updated_at);
     }
     let leases = api.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
     for lease in leases {
-        let Some(name) = lease.worker.strip_prefix("agent:") else { continue };
-        let since = api.plans().with_plan(&lease.plan, |plan| {
-            plan.task(lease.task.as_str()).and_then(|task| task.state.started_at)
-        });
-        let seen = agents.entry(name.to_owned()).or_default();
-        seen.running
-            .push(json!({ "plan": lease.plan, "task": lease.task, "since": since.unwrap_or_default() }));
+        let kinds = [("agent", "agent:"), ("person", "person:")];
+        let who =
+            kinds.into_iter().find_map(|(kind, prefix)| Some((kind, lease.worker.strip_prefix(prefix)?)));
+        let Some((kind, name)) = who else { continue };
+        agents.entry((kind, name.to_owned())).or_default().running.push(lease_json(api, &lease));
     }
     let agents: Vec<Value> = agents
         .into_iter()
-        .map(|(name, seen)| json!({ "name": name, "plans": seen.plans, "running": seen.running, "last_seen_at": seen.last }))
+        .map(|((kind, name), seen)| json!({ "name": name, "kind": kind, "plans": seen.plans, "running": seen.running, "last_seen_at": seen.last }))
         .collect();
     Ok(Versioned::of(json!({ "agents": agents })))
 }

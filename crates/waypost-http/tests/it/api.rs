@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use waypost_config::{Config, NotTrusted};
 use waypost_core::{Actor, Command, PlanId, StartRefusal, StartRefusalReason, TaskId, Timestamp};
 use waypost_http::{
-    Api, BODY_BYTES_MAX, BODY_PARTS_MAX, HostOriginGuard, NewToken, Role, Site, openapi, serve,
+    Api, BODY_BYTES_MAX, BODY_PARTS_MAX, HostOriginGuard, Models, NewToken, Role, Site, openapi, serve,
 };
 use waypost_service::{Record, Service};
 use waypost_store::{MemoryStore, PlanStore, Worker, WorkerKind};
@@ -34,7 +34,7 @@ pub(crate) struct Desk {
     pub(crate) folder: Arc<Folder>,
     client: Client<HttpConnector, Full<Bytes>>,
     pub(crate) person: String,
-    agent: String,
+    pub(crate) agent: String,
     pub(crate) reader: String,
     worker: String,
     pub(crate) scraper: String,
@@ -95,6 +95,17 @@ impl Desk {
     }
 
     fn serving(service: Service, folder: Arc<Folder>) -> Self {
+        Self::serving_with(service, folder, None)
+    }
+
+    /// A server whose plans these models write.
+    pub(crate) fn with_models(models: Arc<dyn Models>) -> Self {
+        let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+        let service = Service::new(plans, Arc::new(Config::default()));
+        Self::serving_with(service, Arc::new(Folder::new()), Some(models))
+    }
+
+    fn serving_with(service: Service, folder: Arc<Folder>, models: Option<Arc<dyn Models>>) -> Self {
         let tokens = tokens_in(folder.path());
         let (by, when) = (Actor::person("ada"), Timestamp::from_micros(1_767_225_600_000_000));
         let make =
@@ -107,6 +118,10 @@ impl Desk {
         let lent = tokens.lend(Role::Person, "ada", &by, when).unwrap();
         let logs: PathBuf = folder.path().join("logs");
         let api = Api::new(service.clone(), logs, "desk".to_owned());
+        let api = match models {
+            Some(models) => api.with_models(models),
+            None => api,
+        };
         let site = Site::new(HostOriginGuard::local(), tokens, Vec::new()).with_api(api);
         let code = site.login_code(&lent).unwrap();
         let runtime =
@@ -152,7 +167,14 @@ impl Desk {
         self.runtime.block_on(async { tokio::time::timeout(BOUND, asked).await.unwrap() })
     }
 
-    fn by(&self, token: &str, method: &str, path: &str, more: &[(&str, &str)], body: &Value) -> Answer {
+    pub(crate) fn by(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
         let bearer = format!("Bearer {token}");
         let mut headers = vec![("authorization", bearer.as_str())];
         headers.extend(more);

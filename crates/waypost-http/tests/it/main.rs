@@ -11,6 +11,7 @@ mod logs;
 mod metrics;
 mod sessions;
 mod tokens;
+mod work;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

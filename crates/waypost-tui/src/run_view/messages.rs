@@ -180,7 +180,7 @@ impl Preview {
             match group.role {
                 GroupRole::Person => preview.for_people += group.tasks.len(),
                 GroupRole::Machine => preview.for_machines += group.tasks.len(),
-                GroupRole::Parent => preview.parents += group.tasks.len(),
+                GroupRole::Parent | GroupRole::Nothing => preview.parents += group.tasks.len(),
             }
             let warnings: Vec<&str> = group.risks.iter().map(|risk| risk.describe()).collect();
             let warnings =

@@ -1,5 +1,6 @@
 //! `waypost plan cost`: model calls, tokens and cost of one plan or of all. Reads journals, and for a single plan also its budget.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -81,49 +82,79 @@ fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     Ok(())
 }
 
-fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
-    let mut rows: Vec<(String, Spent)> = Vec::new();
-    let mut all = Spent::default();
-    let mut bad = Vec::new();
-    for path in journals(&folders.own.join("planning"))? {
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let totals = match totals(&path, None) {
-            Ok(totals) => totals,
-            Err(failure) => {
-                bad.push(failure);
-                continue;
+/// What models have cost for a plan, by purpose, model and task.
+pub(crate) fn plan_json(folders: &Folders, plan: &PlanId) -> Outcome<Value> {
+    Ok(Value::Object(totals_json(&totals(&planning::orders(folders).journal(plan), Some(plan))?)))
+}
+
+/// What models have cost for each plan, and in all.
+pub(crate) fn all_json(folders: &Folders) -> Outcome<Value> {
+    Ok(AllSpent::read(folders)?.json())
+}
+
+/// What was spent on each plan. Journals that cannot be read are left out, and named.
+struct AllSpent {
+    rows: Vec<(String, Spent)>,
+    by_model: BTreeMap<String, Spent>,
+    all: Spent,
+    bad: Vec<Failure>,
+}
+
+impl AllSpent {
+    fn read(folders: &Folders) -> Outcome<Self> {
+        let mut found =
+            Self { rows: Vec::new(), by_model: BTreeMap::new(), all: Spent::default(), bad: Vec::new() };
+        for path in journals(&folders.own.join("planning"))? {
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            match totals(&path, None) {
+                Err(failure) => found.bad.push(failure),
+                // The journal was created, but no call was made.
+                Ok(totals) if totals.all.calls == 0 && totals.failed == 0 => {}
+                Ok(totals) => {
+                    found.all = sum(found.all, totals.all);
+                    for (model, spent) in totals.by_model {
+                        let known = found.by_model.entry(model).or_default();
+                        *known = sum(*known, spent);
+                    }
+                    found.rows.push((name, totals.all));
+                }
             }
-        };
-        // The journal was created, but no call was made.
-        if totals.all.calls == 0 && totals.failed == 0 {
-            continue;
         }
-        let spent = totals.all;
-        all = sum(all, spent);
-        rows.push((name, spent));
+        Ok(found)
     }
-    if context.out.json {
-        let plans: Vec<Value> = rows
+
+    fn json(&self) -> Value {
+        let named = |(name, spent): (&String, &Spent)| {
+            let mut fields = report::spent_json(spent);
+            fields.insert("id".to_owned(), name.clone().into());
+            Value::Object(fields)
+        };
+        let plans: Vec<Value> = self.rows.iter().map(|(name, spent)| named((name, spent))).collect();
+        let models: Map<String, Value> = self
+            .by_model
             .iter()
-            .map(|(name, spent)| {
-                let mut fields = report::spent_json(spent);
-                fields.insert("id".to_owned(), name.clone().into());
-                Value::Object(fields)
-            })
+            .map(|(model, spent)| (model.clone(), Value::Object(report::spent_json(spent))))
             .collect();
-        let left_out: Vec<&str> = bad.iter().map(|failure| failure.message.as_str()).collect();
-        let mut value = json!({ "plans": plans, "all": report::spent_json(&all) });
-        if let Some(value) = value.as_object_mut().filter(|_| !left_out.is_empty()) {
-            value.insert("left_out".to_owned(), json!(left_out));
+        let mut value = json!({ "plans": plans, "by_model": models, "all": report::spent_json(&self.all) });
+        let left_out: Vec<&str> = self.bad.iter().map(|failure| failure.message.as_str()).collect();
+        if !left_out.is_empty() {
+            value["left_out"] = json!(left_out);
         }
-        context.out.value(&value)?;
-    } else if rows.is_empty() {
+        value
+    }
+}
+
+fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
+    let found = AllSpent::read(folders)?;
+    if context.out.json {
+        context.out.value(&found.json())?;
+    } else if found.rows.is_empty() {
         context.out.say("no model calls so far");
     } else {
-        print("PLAN", rows.into_iter(), &mut context.out);
-        context.out.line(format!("in all: {}", report::spent_words(&all)));
+        print("PLAN", found.rows.into_iter(), &mut context.out);
+        context.out.line(format!("in all: {}", report::spent_words(&found.all)));
     }
-    left_out(bad)
+    left_out(found.bad)
 }
 
 /// Reports the journals that cannot be read and are not counted.

@@ -2,6 +2,7 @@
 
 mod browser;
 mod embedded_worker;
+mod models;
 mod sign_in_link;
 
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use waypost_store::{SharingScope, Store, StoreError};
 
 use self::browser::SignInPage;
 use self::embedded_worker::EmbeddedWorker;
+use self::models::ServerModels;
 use self::sign_in_link::SignInLink;
 use super::http_listener::{address, host_origin_guard, tokens};
 use super::mcp::{self, Relays, Tools};
@@ -97,7 +99,8 @@ impl Serve {
         let plans = Arc::clone(service.plans());
         let served_plans = Arc::clone(&plans);
         let api = Api::new(service, folders.logs(), name.unwrap_or_default())
-            .with_repository(repository::around(&folders.workspace));
+            .with_repository(repository::around(&folders.workspace))
+            .with_models(Arc::new(ServerModels::new(context, &plans)));
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
         let make = move |token: &Token| mounted(&server.for_agent(&token.agent, token.elicitation));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use waypost_core::{Draft, Plan};
-use waypost_llm::Journal;
+use waypost_llm::{Journal, Progress};
 use waypost_planner::planning::{
     Drafted, NoDraft, PlanningGoal, PlanningRequest, RequestProgress, Steps, charge, generate,
 };
@@ -64,28 +64,34 @@ impl Generation {
     }
 
     fn make(&mut self, context: &mut Context) -> Outcome<Drafted> {
-        let chosen = &self.chosen;
-        let mut session = self.session(chosen.prompt_policy())?;
         let talk = ProgressOutput::new(context);
-        let model = chosen.recorded(&self.journal);
-        let prices = |ask: &waypost_planner::ModelRequest| chosen.price(ask);
-        let drafted = generate(
-            &mut session,
-            &*model,
-            &self.journal,
-            (chosen.limits(self.order.extent.limits), &prices),
-            (&self.planning.halt, &self.planning.stop),
-            &talk,
-            |ask, problems| {
-                let words = format!("{}: {}", ask.slot, problems.join("; "));
-                talk.say(Look::Yellow, "again", &words);
-            },
-        );
+        let drafted = self.draft(&talk, |words| talk.say(Look::Yellow, "again", words))?;
         talk.end();
         match drafted {
             Ok(drafted) => Ok(drafted),
             Err(no) => Err(self.no_plan(no)?),
         }
+    }
+
+    /// Asks the model until there is a plan or a reason why there is none. `again` gets what was wrong with an answer.
+    pub(crate) fn draft(
+        &self,
+        talk: &dyn Progress,
+        again: impl Fn(&str),
+    ) -> Outcome<Result<Drafted, NoDraft>> {
+        let chosen = &self.chosen;
+        let mut session = self.session(chosen.prompt_policy())?;
+        let model = chosen.recorded(&self.journal);
+        let prices = |ask: &waypost_planner::ModelRequest| chosen.price(ask);
+        Ok(generate(
+            &mut session,
+            &*model,
+            &self.journal,
+            (chosen.limits(self.order.extent.limits), &prices),
+            (&self.planning.halt, &self.planning.stop),
+            talk,
+            |ask, problems| again(&format!("{}: {}", ask.slot, problems.join("; "))),
+        ))
     }
 
     fn session(&self, manner: PromptPolicy) -> Outcome<Generate> {
@@ -175,16 +181,9 @@ impl Generation {
         Ok(())
     }
 
-    /// Saves the plan under the request's id. A repeated call does not create a second plan.
+    /// Saves the plan, breaks it down if that was asked for, and shows it.
     fn save(mut self, context: &mut Context, drafted: Drafted, edit: bool) -> Outcome {
-        let by = author(context, &drafted.from)?;
-        let mut draft = drafted.planned.draft.clone();
-        draft.spec.token_budget = self.order.extent.limits.tokens_max;
-        if by.kind == waypost_core::ActorKind::Agent && context.actor()? == by {
-            draft.spec.owner.clone_from(&by.name);
-        }
-        self.create(draft, &by)?;
-        charge(&self.planning.service, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
+        self.store(context, &drafted)?;
         let mut fields = self.fields(&drafted);
         fields.insert("saved".to_owned(), true.into());
         let decomposes = matches!(self.order.want, PlanningGoal::Plan { decompose: true, .. });
@@ -207,6 +206,19 @@ impl Generation {
         found.read(|plan| show(plan, context, fields, Head::With))??;
         context.out.say(format!("saved as plan {}", found.id));
         open_editor(context, &found, edit)
+    }
+
+    /// Writes the plan under the request's id, and charges it. A repeated call does not create a second plan.
+    pub(crate) fn store(&self, context: &Context, drafted: &Drafted) -> Outcome {
+        let by = author(context, &drafted.from)?;
+        let mut draft = drafted.planned.draft.clone();
+        draft.spec.token_budget = self.order.extent.limits.tokens_max;
+        if by.kind == waypost_core::ActorKind::Agent && context.actor()? == by {
+            draft.spec.owner.clone_from(&by.name);
+        }
+        self.create(draft, &by)?;
+        charge(&self.planning.service, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
+        Ok(())
     }
 
     fn create(&self, draft: Draft, by: &waypost_core::Actor) -> Outcome {

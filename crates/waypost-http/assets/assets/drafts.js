@@ -1,0 +1,1 @@
+var e=new Map,t=t=>e.get(t)??null;function n(t,n){n===null||n===``?e.delete(t):e.set(t,n)}export{n,t};

@@ -1,0 +1,1 @@
+import{Kt as e}from"./labels.js";e();
