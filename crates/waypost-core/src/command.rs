@@ -1,5 +1,7 @@
 //! Commands: the requests a front end can make of a plan. `Plan::decide` checks whether they are allowed.
 
+use std::sync::Arc;
+
 use crate::operation::MergeRequest;
 use crate::{
     ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef,
@@ -115,8 +117,8 @@ pub enum Outcome {
 pub enum Command {
     /// Create the plan. The only command that a blank plan accepts.
     Create {
-        /// The content of the new plan.
-        draft: Box<Draft>,
+        /// The content of the new plan. Shared: a caller that compares it afterwards needs no second copy.
+        draft: Arc<Draft>,
         /// Whether machines may run the plan only after a person approved it. `None`: required if the creator is not a
         /// person and the plan has machine work or a check.
         approval_required: Option<bool>,

@@ -143,14 +143,14 @@ impl Sessions {
 
     /// Returns the session of a request that has both secrets.
     pub(crate) fn of(&self, headers: &HeaderMap, now: Timestamp) -> Option<Session> {
-        let secret = headers.get(SESSION_HEADER)?.as_bytes();
-        let mut open = self.open();
+        let secret = sha256_hex(headers.get(SESSION_HEADER)?.as_bytes());
         // Another server of the store may have signed somebody in or out.
         let stamp = self.file.as_deref().and_then(FileStamp::of);
+        let mut open = self.open();
         if stamp != open.stamp {
             *open = Open { stamp, sessions: self.read() };
         }
-        let session = open.sessions.iter().find(|session| is_equal(&session.secret_sha256, secret))?;
+        let session = open.sessions.iter().find(|session| is_equal(&session.secret_sha256, &secret))?;
         (!session.is_over(now) && session.is_cookie_in(headers)).then(|| session.clone())
     }
 
@@ -228,14 +228,14 @@ impl Session {
             let value = cookie.trim_ascii().strip_prefix(name.as_bytes());
             value
                 .and_then(|value| value.strip_prefix(b"="))
-                .is_some_and(|value| is_equal(&self.cookie_sha256, value))
+                .is_some_and(|value| is_equal(&self.cookie_sha256, &sha256_hex(value)))
         })
     }
 }
 
-/// Whether this is the digest of a secret. Takes the same time for a wrong one.
-fn is_equal(sha256: &str, secret: &[u8]) -> bool {
-    sha256.as_bytes().ct_eq(sha256_hex(secret).as_bytes()).into()
+/// Whether two digests are equal. Takes the same time for a wrong one.
+fn is_equal(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
 #[cfg(test)]

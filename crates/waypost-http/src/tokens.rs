@@ -278,11 +278,13 @@ impl Tokens {
 
     /// Passes all current tokens to `look`. Reads the files only if one has changed.
     fn among<R>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &Token>) -> R) -> Result<R, TokenError> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let TokenFiles { own, operator, old, .. } = &self.files;
         let own = own.as_deref().map(stamp).transpose()?.flatten();
-        let trust = self.files.trust_record().and_then(|record| stamp(&record).unwrap_or_default());
-        let stamps = [own, stamp(operator)?, stamp(old).unwrap_or_default(), trust];
+        let old = stamp(old).unwrap_or_default();
+        // Trust decides only whether the file of earlier versions counts, and few workspaces still have one.
+        let trust = old.and_then(|_| stamp(&self.files.trust_record()?).unwrap_or_default());
+        let stamps = [own, stamp(operator)?, old, trust];
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.0 != Some(stamps) {
             self.reads.fetch_add(1, Ordering::AcqRel);
             *known = (Some(stamps), self.read()?);

@@ -30,10 +30,20 @@ pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
     work_problems(config, &spec.id, spec.work.as_deref(), spec.check.as_deref())
 }
 
+/// Returns the whole plan that a command would write, if it writes one.
+fn written_draft(command: &Command) -> Option<&Draft> {
+    if let Command::Create { draft, .. } = command {
+        return Some(draft);
+    }
+    if let Command::Replace(draft) | Command::Restore { draft, .. } = command {
+        return Some(draft);
+    }
+    None
+}
+
 /// Returns the problems of everything that a command would write.
 pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
-    if let Command::Create { draft, .. } | Command::Replace(draft) | Command::Restore { draft, .. } = command
-    {
+    if let Some(draft) = written_draft(command) {
         return problems(config, draft);
     }
     let queue = new_queue(command).and_then(|queue| unknown_queue(config, queue));
@@ -47,8 +57,7 @@ pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
 /// Whether a command would write anything that must be checked against the configuration. If not, the configuration
 /// need not be loaded.
 pub fn asks_configuration(command: &Command) -> bool {
-    if let Command::Create { draft, .. } | Command::Replace(draft) | Command::Restore { draft, .. } = command
-    {
+    if let Some(draft) = written_draft(command) {
         return names_configured(draft);
     }
     new_queue(command).is_some() || !works(command).is_empty()
@@ -77,10 +86,12 @@ pub(crate) fn works(command: &Command) -> Vec<Works<'_>> {
     fn new(work: &Option<Option<Work>>) -> Option<&Work> {
         work.as_ref().and_then(Option::as_ref)
     }
+    fn of_draft(draft: &Draft) -> Vec<Works<'_>> {
+        draft.tasks.iter().filter_map(|task| work_of(&task.spec)).collect()
+    }
     match command {
-        Command::Create { draft, .. } | Command::Replace(draft) | Command::Restore { draft, .. } => {
-            draft.tasks.iter().filter_map(|task| work_of(&task.spec)).collect()
-        }
+        Command::Create { draft, .. } => of_draft(draft),
+        Command::Replace(draft) | Command::Restore { draft, .. } => of_draft(draft),
         Command::AddTasks { tasks, .. } | Command::DecomposeTask { children: tasks, .. } => {
             tasks.iter().filter_map(work_of).collect()
         }

@@ -71,7 +71,7 @@ pub use human_answer::{is_for_people, question_digest};
 pub use import::{ImportDraft, Imported, only_plan};
 pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule, RestorePreview};
-pub use plan_status::{PlanStatus, PlanStatuses};
+pub use plan_status::{ListedPlan, PlanStatus, PlanStatuses};
 pub use preview::{
     GroupRole, Preview, PreviewGroup, PreviewTask, Seen, names_digest, plan_preview, preview_digest,
     short_digest,

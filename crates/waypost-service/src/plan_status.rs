@@ -2,7 +2,7 @@
 //! end. Knows no colours and no pages; what waits for a person, item by item, is in `inbox`.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde::ser::SerializeStruct;
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, Status, Task, Timestamp};
 use waypost_store::{PlanSummary, StoreError, Worker};
@@ -37,9 +37,26 @@ pub struct PlanStatus {
 impl Serialize for PlanStatus {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { sign, label, detail, needs_you } = self;
-        let value = json!({ "name": sign.name(), "label": label, "detail": detail, "needs_you": needs_you });
-        value.serialize(serializer)
+        let mut fields = serializer.serialize_struct("PlanStatus", 4)?;
+        fields.serialize_field("name", sign.name())?;
+        fields.serialize_field("label", label)?;
+        fields.serialize_field("detail", detail)?;
+        fields.serialize_field("needs_you", needs_you)?;
+        fields.end()
     }
+}
+
+/// The summary of a plan as front ends list it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListedPlan {
+    /// Its summary, among the fields of the listed plan.
+    #[serde(flatten)]
+    pub summary: PlanSummary,
+    /// Whether the plan has no tasks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub document: bool,
+    /// Its status for people.
+    pub state: PlanStatus,
 }
 
 /// What a status is decided from.
@@ -230,15 +247,14 @@ impl Service {
         }
     }
 
-    /// Returns a page of summaries as JSON, each with its status as `state`.
-    pub fn summaries_with_status(&self, heads: &[PlanSummary]) -> Result<Vec<Value>, ServiceError> {
+    /// Returns a page of summaries, each with its status.
+    pub fn summaries_with_status(&self, heads: Vec<PlanSummary>) -> Result<Vec<ListedPlan>, ServiceError> {
         let statuses = self.plan_statuses()?;
-        let with_status = |head: &PlanSummary| {
-            let mut value = head.to_json();
-            value["state"] = json!(self.plan_status(&statuses, head)?);
-            Ok(value)
+        let with_status = |summary: PlanSummary| {
+            let state = self.plan_status(&statuses, &summary)?;
+            Ok(ListedPlan { document: summary.is_document(), state, summary })
         };
-        heads.iter().map(with_status).collect()
+        heads.into_iter().map(with_status).collect()
     }
 }
 

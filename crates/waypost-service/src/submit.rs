@@ -8,10 +8,10 @@ use std::sync::Arc;
 use waypost_config::{Config, Definitions};
 use waypost_core::{
     ActorKind, Command, Difference, Draft, Event, Json, Phase, Plan, PlanChanges, PlanId, Problem, Refusal,
-    Status, Task, TaskChanges, TaskId, Timestamp, Work, differences,
+    Status, Task, TaskChanges, TaskId, TaskState, Timestamp, Work, differences,
 };
 use waypost_formats::alternative_id;
-use waypost_store::{NewPlan, WriteError};
+use waypost_store::WriteError;
 
 use crate::admission;
 use crate::approval::may_start;
@@ -63,7 +63,7 @@ pub enum SubmitError {
 /// A draft that this configuration can run. If an executor was named, its tasks without work are assigned to it.
 #[derive(Clone, Debug)]
 pub struct RunnableDraft {
-    draft: Draft,
+    draft: Arc<Draft>,
     executor: Option<String>,
     /// The id that an import gives the plan if another one has its own.
     alternative: Option<PlanId>,
@@ -78,7 +78,7 @@ impl RunnableDraft {
         }
         let problems = admission::problems(config, &draft);
         if problems.is_empty() {
-            Ok(Self { draft, executor: executor.map(str::to_owned), alternative })
+            Ok(Self { draft: Arc::new(draft), executor: executor.map(str::to_owned), alternative })
         } else {
             Err(problems)
         }
@@ -99,7 +99,8 @@ impl RunnableDraft {
         if problems.iter().any(admission::forbids_writing) {
             return Err(problems);
         }
-        Ok((Self { draft, executor: executor.map(str::to_owned), alternative }, problems))
+        let executor = executor.map(str::to_owned);
+        Ok((Self { draft: Arc::new(draft), executor, alternative }, problems))
     }
 
     /// Returns the draft as it would run.
@@ -109,7 +110,7 @@ impl RunnableDraft {
 
     /// Returns the draft without the executor.
     pub fn into_draft(self) -> Draft {
-        self.draft
+        Arc::unwrap_or_clone(self.draft)
     }
 }
 
@@ -136,15 +137,17 @@ impl Service {
             if let Some(plan) = self.find_submitted(submitted)? {
                 return Ok(Submitted { plan, made: false });
             }
-            let mut draft = submitted.draft.clone();
-            owned_by_creator(by, &mut draft);
             let config = self.config()?;
+            let mut draft = Arc::clone(&submitted.draft);
             let id = self.id_for(&config, &draft, draft.id.clone())?;
-            self.take_peoples_acts(&config, by, &mut draft, id.as_ref())?;
-            draft.id = id;
-            let (id, by) = (draft.id.clone(), by.actor.clone());
-            let new = NewPlan { id, by, draft, approval_required: config.approval.policy.required() };
-            match self.plans().create(new) {
+            // A draft that tells nothing of the past and has its owner is stored as it is, without a second copy.
+            if by.actor.kind == ActorKind::Agent || draft.tasks.iter().any(|task| has_past(&task.state)) {
+                let draft = Arc::make_mut(&mut draft);
+                owned_by_creator(by, draft);
+                self.take_peoples_acts(&config, by, draft, id.as_ref())?;
+            }
+            let required = config.approval.policy.required();
+            match self.plans().create_shared(id, by.actor.clone(), draft, required) {
                 Ok(committed) => return Ok(Submitted { plan: committed.plan, made: true }),
                 Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
                 Err(error) => return Err(ServiceError::from(error).into()),
@@ -152,6 +155,11 @@ impl Service {
         }
         Err(ServiceError::from(Refusal::AlreadyExists {}).into())
     }
+}
+
+/// Whether the state of a task says that somebody did something.
+fn has_past(state: &TaskState) -> bool {
+    state.status != Status::Pending || state.aside.is_some()
 }
 
 fn is_the_same(

@@ -14,10 +14,10 @@ mod workers;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
-use waypost_core::{Actor, Command, Plan, PlanId, TaskId};
+use waypost_core::{Actor, Command, Draft, Plan, PlanId, TaskId};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{
@@ -143,7 +143,19 @@ impl PlanStore {
     /// Creates a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
         let NewPlan { id, by, draft, approval_required } = new;
-        self.queue_one(Job::Create(id, by, Command::Create { draft: Box::new(draft), approval_required }))
+        self.create_shared(id, by, Arc::new(draft), approval_required)
+    }
+
+    /// Creates a plan from a draft that its caller compares with the stored plan if there is one already. Durable when this
+    /// returns.
+    pub fn create_shared(
+        &self,
+        id: Option<PlanId>,
+        by: Actor,
+        draft: Arc<Draft>,
+        approval_required: Option<bool>,
+    ) -> Answer {
+        self.queue_one(Job::Create(id, by, Command::Create { draft, approval_required }))
     }
 
     /// Writes one version. Durable when this returns.
@@ -310,6 +322,16 @@ impl PlanStore {
     /// Returns the number of tasks of a plan that is in memory.
     pub fn cached_size(&self, id: &PlanId) -> Option<usize> {
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        cache.plans.get(id).map(|cached| cached.plan.len())
+    }
+
+    /// Returns the same without waiting; `None` also while a write is applied.
+    pub fn cached_size_now(&self, id: &PlanId) -> Option<usize> {
+        let cache = match self.cache.try_read() {
+            Ok(cache) => cache,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         cache.plans.get(id).map(|cached| cached.plan.len())
     }
 

@@ -70,8 +70,14 @@ pub fn byte_size(bytes: u64) -> String {
 /// Encodes bytes as lowercase hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     // Requests of signed-in people hash their secrets, so this is on a hot path.
-    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.push(DIGITS[usize::from(byte >> 4)]);
+        text.push(DIGITS[usize::from(byte & 15)]);
+    }
+    text
 }
 
 /// Returns the bytes that hexadecimal digits stand for; `None` if there are more, fewer, or others.

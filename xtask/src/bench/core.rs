@@ -87,7 +87,7 @@ fn created(draft: Draft) -> Result<Plan> {
     let by = Actor::person("bench");
     let at = Timestamp::from_micros(1);
     let mut plan = Plan::blank(PlanId::new("bench")?);
-    let command = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+    let command = Command::Create { draft: draft.into(), approval_required: Some(false) };
     let events = plan.decide(&by, at, &command)?;
     plan.advance(&events, at);
     Ok(plan)

@@ -43,7 +43,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
 fn update_and_draw(report: &mut Report) -> Result<()> {
     let (id, now) = (PlanId::new("big")?, Timestamp::from_micros(1_800_000_000_000_000));
     let mut plan = Plan::blank(id.clone());
-    let create = Order::Create { draft: Box::new(layered(TASKS, 3, 1_000, 7)), approval_required: None };
+    let create = Order::Create { draft: layered(TASKS, 3, 1_000, 7).into(), approval_required: None };
     let events = plan.decide(&Actor::person("bench"), now, &create)?;
     plan.advance(&events, now);
     for (columns, rows) in [(80, 24), (200, 50)] {

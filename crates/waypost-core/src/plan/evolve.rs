@@ -496,6 +496,7 @@ impl Plan {
             return;
         };
         self.dirty.whole |= owner.is_some();
+        self.work_digest = OnceLock::new();
         let spec = &mut self.spec;
         let texts = [
             (title, &mut spec.title),
@@ -527,7 +528,7 @@ impl Plan {
     ) {
         self.spec = spec;
         self.state = state;
-        self.work_tree = OnceLock::new();
+        (self.work_tree, self.work_digest) = (OnceLock::new(), OnceLock::new());
         self.index = Index::with_capacity(tasks.len());
         self.slots.reserve(tasks.len());
         for task in tasks {

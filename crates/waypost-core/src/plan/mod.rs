@@ -32,6 +32,7 @@ use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};
 use self::task_index::Index;
 use self::work_tree::WorkTree;
+use crate::canonical::Hash;
 use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
 /// Places of encoded tasks are numbers of 32 bits: beyond this, tasks that end stay decoded until the next snapshot.
@@ -81,6 +82,8 @@ pub struct Plan {
     revived: bool,
     /// Hashes of the tasks, once the digest has been requested. Copies of the plan share them until they change.
     work_tree: OnceLock<Arc<WorkTree>>,
+    /// The digest over these hashes: a worker compares it at each step.
+    work_digest: OnceLock<Hash>,
 }
 
 impl Plan {
@@ -112,6 +115,7 @@ impl Plan {
             opened: false,
             revived: false,
             work_tree: OnceLock::new(),
+            work_digest: OnceLock::new(),
         }
     }
 

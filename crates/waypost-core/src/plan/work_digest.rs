@@ -7,7 +7,7 @@
 //! digest is first requested, and never stored: anyone who can write the store could write them too.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use waypost_text::hex;
 
@@ -20,15 +20,17 @@ use crate::{Dependency, DependencyRule, Lock, LockMode, Retry, TaskSpec, Work};
 impl Plan {
     /// Returns the digest of everything that machines would do.
     pub fn work_digest(&self) -> Hash {
-        let tree = self.work_tree.get_or_init(|| {
-            let mut tree = WorkTree::new(self.order());
-            tree.refresh(self);
-            Arc::new(tree)
-        });
-        let mut hasher = CanonicalHasher::new("work", 1);
-        hasher.text(self.id.as_str()).text(&self.spec.title).text(&self.spec.goal).text(&self.spec.queue);
-        hasher.hash(&tree.root);
-        hasher.finish()
+        *self.work_digest.get_or_init(|| {
+            let tree = self.work_tree.get_or_init(|| {
+                let mut tree = WorkTree::new(self.order());
+                tree.refresh(self);
+                Arc::new(tree)
+            });
+            let mut hasher = CanonicalHasher::new("work", 1);
+            hasher.text(self.id.as_str()).text(&self.spec.title).text(&self.spec.goal).text(&self.spec.queue);
+            hasher.hash(&tree.root);
+            hasher.finish()
+        })
     }
 
     pub(super) fn work_digest_text(&self) -> String {
@@ -58,6 +60,7 @@ impl Plan {
         {
             Arc::make_mut(&mut tree).refresh(self);
             let _ = self.work_tree.set(tree);
+            self.work_digest = OnceLock::new();
         }
     }
 

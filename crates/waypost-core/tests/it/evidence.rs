@@ -317,7 +317,7 @@ fn where_the_operator_asks_for_no_approval_an_agents_edit_does_not_either() {
     let add = || Command::AddTasks { tasks: vec![machine("new")], place: Position::Last };
     for (approval_required, voided) in [(Some(false), false), (None, true)] {
         let mut desk = Desk { plan: Plan::blank(plan_id()), now: at(0) };
-        let draft = Box::new(plan_of([task("a", &[])]));
+        let draft = plan_of([task("a", &[])]).into();
         desk.does(Command::Create { draft, approval_required });
         desk.does(Command::Activate);
         let events = desk.asks(&agent(), add()).unwrap();
@@ -325,7 +325,7 @@ fn where_the_operator_asks_for_no_approval_an_agents_edit_does_not_either() {
     }
     // After a rejection, approval is required from then on.
     let mut desk = Desk { plan: Plan::blank(plan_id()), now: at(0) };
-    let draft = Box::new(plan_of([task("a", &[])]));
+    let draft = plan_of([task("a", &[])]).into();
     desk.does(Command::Create { draft, approval_required: Some(false) });
     desk.does(Command::Reject { reason: "too bold".into() });
     let version = desk.plan.version();

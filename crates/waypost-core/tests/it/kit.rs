@@ -52,7 +52,7 @@ pub(crate) mod ask {
     use super::*;
 
     pub(crate) fn create(draft: Draft) -> Command {
-        Command::Create { draft: Box::new(draft), approval_required: None }
+        Command::Create { draft: draft.into(), approval_required: None }
     }
 
     pub(crate) fn start(task: &str) -> Command {

@@ -9,7 +9,7 @@ fn the_specs_of_a_loaded_plan_are_visited_in_order_without_keeping_them() {
     let mut draft = layered(50, 2, 8, 1);
     let there = ExternalTaskRef::parse("lib/build").unwrap();
     draft.tasks[7].spec.depends_on.push(Dependency::External(Box::new(there)));
-    let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+    let create = Command::Create { draft: draft.into(), approval_required: Some(false) };
     let now = Timestamp::from_micros(1);
     let events = plan.decide(&Actor::person("ada"), now, &create).unwrap();
     plan.advance(&events, now);

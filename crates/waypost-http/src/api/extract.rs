@@ -144,12 +144,19 @@ impl FromRequestParts<Arc<Api>> for PlanPath {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let path = path_parameters(parts, api).await?;
         let plan = parameter(&path, "plan").to_owned();
-        let found = run_blocking(Arc::clone(api), move |api| {
-            let plan = api.service.resolve_plan(&plan)?;
-            let tasks = api.plans().cached_size(&plan);
-            Ok((plan, tasks))
-        });
-        let (plan, tasks) = found.await?;
+        let known = PlanId::new(plan.as_str()).ok();
+        let known = known.and_then(|id| Some((api.plans().cached_size_now(&id)?, id)));
+        let (plan, tasks) = match known {
+            Some((tasks, id)) => (id, Some(tasks)),
+            None => {
+                let found = run_blocking(Arc::clone(api), move |api| {
+                    let plan = api.service.resolve_plan(&plan)?;
+                    let tasks = api.plans().cached_size(&plan);
+                    Ok((plan, tasks))
+                });
+                found.await?
+            }
+        };
         let extensions = &parts.extensions;
         if let (Some(limits), Some(token), Some(permit)) = (
             extensions.get::<Arc<LoadLimits>>(),

@@ -5,14 +5,17 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use waypost_core::{
+    Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, TaskId, Timestamp, critical_path,
+};
 use waypost_formats::{Dialect, Reading};
 use waypost_service::{
-    Caller, CreateOptions, EditOp, Hint, ServiceError, Subject, approval_note, only_plan, question_digest,
+    Caller, CreateOptions, EditOp, Hint, ListedPlan, PlanStatus, ServiceError, Subject, approval_note,
+    only_plan, question_digest,
 };
-use waypost_store::{ArchiveFilter, PlanSummary, Query, Sort};
+use waypost_store::{ArchiveFilter, Page, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
 use super::approval_state::ApprovalFacts;
@@ -84,23 +87,36 @@ pub(super) fn unknown_word<const N: usize>(name: &str, word: &str, known: [&str;
     Problem::bad(format!("{name}: {word:?} is not a known value"), format!("use one of {}", known.join(", ")))
 }
 
+/// A page of plans.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlanPage {
+    plans: Vec<ListedPlan>,
+    total: u64,
+    next: Option<String>,
+    /// Whether there are plans that were not searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
 /// `GET /plans`
-pub(crate) fn list(api: &Api, Parameters(listing): Parameters<PlanQuery>) -> Reply {
+pub(crate) fn list(
+    api: &Api,
+    Parameters(listing): Parameters<PlanQuery>,
+) -> Result<Versioned<PlanPage>, Problem> {
     let needs_you = listing.needs_you;
     let query = listing.query()?;
     if needs_you {
         return needing_you(api, query);
     }
-    let mut page = api.plans().heads(&query)?;
-    let plans = api.service.summaries_with_status(&page.items)?;
-    page.items.clear();
-    let mut value = page.to_json("plans");
-    value["plans"] = Value::Array(plans);
-    Ok(Versioned::of(value))
+    let Page { items, total, next, warnings } = api.plans().heads(&query)?;
+    let plans = api.service.summaries_with_status(items)?;
+    Ok(Versioned::of(PlanPage { plans, total, next, more: None, warnings }))
 }
 
 /// Returns the plans that need a person, at most `limit`. The store does not know which do, so they are searched for.
-fn needing_you(api: &Api, query: Query) -> Reply {
+fn needing_you(api: &Api, query: Query) -> Result<Versioned<PlanPage>, Problem> {
     let limit = query.limit;
     let mut query = Query { sort: Sort::Attention, limit: PLANS_MAX, ..query };
     let (mut plans, mut read, mut warnings) = (Vec::new(), 0, Vec::new());
@@ -108,20 +124,16 @@ fn needing_you(api: &Api, query: Query) -> Reply {
         let page = api.plans().heads(&query)?;
         read += page.items.len();
         warnings.extend(page.warnings);
-        let found = api.service.summaries_with_status(&page.items)?;
-        plans.extend(found.into_iter().filter(|plan| plan["state"]["needs_you"] == true));
+        let found = api.service.summaries_with_status(page.items)?;
+        plans.extend(found.into_iter().filter(|plan| plan.state.needs_you));
         match page.next {
             Some(next) if plans.len() < limit && read < PLANS_SEARCHED_MAX => query.after = Some(next),
             next => break next.is_some(),
         }
     };
-    let total = plans.len();
+    let total = plans.len() as u64;
     plans.truncate(limit);
-    let mut value = json!({ "plans": plans, "total": total, "next": null, "more": more });
-    if !warnings.is_empty() {
-        value["warnings"] = json!(warnings);
-    }
-    Ok(Versioned::of(value))
+    Ok(Versioned::of(PlanPage { plans, total, next: None, more: Some(more), warnings }))
 }
 
 /// A plan to create.
@@ -221,17 +233,38 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
     dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` to have it detected"))
 }
 
+/// A plan without its tasks: its summary, with its questions, running tasks and failed tasks.
+#[derive(Debug, Serialize)]
+struct PlanView {
+    #[serde(flatten)]
+    summary: PlanSummary,
+    goal: String,
+    body: String,
+    #[serde(rename = "summary")]
+    outcome: String,
+    reason: String,
+    token_budget: Option<u64>,
+    tokens_used: i64,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    questions: Vec<Value>,
+    running: Vec<Value>,
+    failed: Vec<TaskId>,
+    state: PlanStatus,
+    approval: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
     let statuses = api.service.plan_statuses()?;
-    let (mut value, facts, may_change, warnings) = api.service.view(&id, |plan, warnings| {
+    let (view, facts, may_change) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
-        let status = statuses.of_plan(plan);
-        let waits_for_worker = matches!(status.sign, StatusSign::Idle | StatusSign::Reported);
-        let mut value = whole(plan);
-        value.insert("state".to_owned(), json!(status));
+        let view = PlanView::of(plan, statuses.of_plan(plan), warnings);
+        let waits_for_worker = matches!(view.state.sign, StatusSign::Idle | StatusSign::Reported);
         let may_change = has_progress || waits_for_worker || !warnings.is_empty();
-        (value, ApprovalFacts::of(plan), may_change, warnings.to_vec())
+        (view, ApprovalFacts::of(plan), may_change)
     })?;
     let version = facts.version();
     // Progress, workers and damage change without creating a version.
@@ -240,56 +273,54 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
     }
     let approval = api.approvals.describe(api.plans(), &id, facts)?;
-    value.insert("approval".to_owned(), approval);
-    Ok(Versioned::at(Value::Object(value), version).warned(&warnings).into_response())
+    Ok(Versioned::at(PlanView { approval, ..view }, version).into_response())
 }
 
-/// Returns the summary of a plan with its questions, running tasks and failed tasks.
-fn whole(plan: &Plan) -> Map<String, Value> {
-    let mut fields = match json!(PlanSummary::detailed(plan)) {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    let (spec, state) = (plan.spec(), plan.state());
-    let questions = plan.asking().take(NAMES_MAX).filter_map(|task| {
-        let question = task.state.question()?;
-        Some(json!({
-            "task": task.spec.id,
-            "question": question.text,
-            "choices": question.choices,
-            "digest": question_digest(plan.id(), task),
-        }))
-    });
-    let running = plan.running().take(NAMES_MAX).map(|task| {
-        json!({
-            "task": task.spec.id,
-            "attempt": task.state.attempt,
-            "worker": task.state.worker,
-            "since": task.state.started_at,
-            "progress": task.state.progress,
-        })
-    });
-    let failed = plan.tasks().filter(|(task, _)| task.state.status == Status::Failed);
-    let failed = failed.take(FAILED_MAX).map(|(task, _)| &task.spec.id);
-    let more = json!({
-        "goal": spec.goal,
-        "body": spec.body,
-        "summary": state.summary,
-        "reason": state.reason,
-        "token_budget": spec.token_budget,
-        "tokens_used": state.tokens_used,
-        "started_at": state.started_at,
-        "finished_at": state.finished_at,
-        "questions": questions.collect::<Vec<_>>(),
-        "running": running.collect::<Vec<_>>(),
-        "failed": failed.collect::<Vec<_>>(),
-    });
-    fields.extend(more.as_object().cloned().unwrap_or_default());
-    fields
+impl PlanView {
+    /// Returns what a plan itself tells; its approval is in its history.
+    fn of(plan: &Plan, status: PlanStatus, warnings: &[String]) -> Self {
+        let (spec, state) = (plan.spec(), plan.state());
+        let questions = plan.asking().take(NAMES_MAX).filter_map(|task| {
+            let question = task.state.question()?;
+            Some(json!({
+                "task": task.spec.id,
+                "question": question.text,
+                "choices": question.choices,
+                "digest": question_digest(plan.id(), task),
+            }))
+        });
+        let running = plan.running().take(NAMES_MAX).map(|task| {
+            json!({
+                "task": task.spec.id,
+                "attempt": task.state.attempt,
+                "worker": task.state.worker,
+                "since": task.state.started_at,
+                "progress": task.state.progress,
+            })
+        });
+        let failed = plan.tasks().filter(|(task, _)| task.state.status == Status::Failed);
+        Self {
+            summary: PlanSummary::detailed(plan),
+            goal: spec.goal.clone(),
+            body: spec.body.clone(),
+            outcome: state.summary.clone(),
+            reason: state.reason.clone(),
+            token_budget: spec.token_budget,
+            tokens_used: state.tokens_used,
+            started_at: state.started_at,
+            finished_at: state.finished_at,
+            questions: questions.collect(),
+            running: running.collect(),
+            failed: failed.take(FAILED_MAX).map(|(task, _)| task.spec.id.clone()).collect(),
+            state: status,
+            approval: Value::Null,
+            warnings: warnings.to_vec(),
+        }
+    }
 }
 
 /// Returns the critical path, truncated to `NAMES_MAX` tasks.
-pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
+pub(super) fn longest_chain(plan: &Plan) -> Vec<TaskId> {
     let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
     chain

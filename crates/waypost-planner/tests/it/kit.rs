@@ -26,7 +26,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn with(draft: Draft) -> Self {
         let mut desk = Self { plan: Plan::blank(PlanId::new("p").unwrap()) };
-        desk.does(&Command::Create { draft: Box::new(draft), approval_required: None });
+        desk.does(&Command::Create { draft: draft.into(), approval_required: None });
         desk
     }
 

@@ -270,7 +270,7 @@ mod tests {
     fn a_worker_that_loses_every_race_begins_further_ahead() {
         let now = Timestamp::from_micros(1);
         let mut plan = Plan::blank(PlanId::new("p").unwrap());
-        let draft = Box::new(plan_of((0..40).map(|number| task(&format!("t{number}"), &[]))));
+        let draft = plan_of((0..40).map(|number| task(&format!("t{number}"), &[]))).into();
         let create = Command::Create { draft, approval_required: None };
         let events = plan.decide(&Actor::person("ada"), now, &create).unwrap();
         plan.advance(&events, now);

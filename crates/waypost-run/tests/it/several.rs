@@ -119,7 +119,7 @@ impl Shared {
     fn new(config: Config, draft: Draft, count: usize, keeper: Keeper) -> Self {
         let now = Timestamp::from_micros(1_000_000_000);
         let mut truth = Plan::blank(PlanId::new("p").unwrap());
-        let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+        let create = Command::Create { draft: draft.into(), approval_required: Some(false) };
         let events = truth.decide(&Actor::person("ada"), now, &create).unwrap();
         truth.advance(&events, now);
         let mut world = Self {

@@ -131,7 +131,7 @@ impl World {
         let mut stored = Stored { plans: BTreeMap::new(), log: Vec::new() };
         for (number, draft) in drafts.into_iter().enumerate() {
             let mut plan = Plan::blank(PlanId::new(format!("p{number}")).unwrap());
-            let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+            let create = Command::Create { draft: draft.into(), approval_required: Some(false) };
             let events = plan.decide(&ada, now, &create).unwrap();
             plan.advance(&events, now);
             let record = own_plan::record(&config, &plan, now).unwrap();

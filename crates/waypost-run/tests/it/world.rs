@@ -121,7 +121,7 @@ impl World {
     pub(crate) fn with(config: Config, draft: Draft, after_failure: AfterFailure) -> Self {
         let now = Timestamp::from_micros(1_000_000_000);
         let mut truth = Plan::blank(PlanId::new("p").unwrap());
-        let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+        let create = Command::Create { draft: draft.into(), approval_required: Some(false) };
         let events = truth.decide(&Actor::person("ada"), now, &create).unwrap();
         truth.advance(&events, now);
         let config = Arc::new(config);

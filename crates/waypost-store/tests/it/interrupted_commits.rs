@@ -146,7 +146,7 @@ fn a_commit_that_fails_half_way_is_taken_back() {
     let mut old = now(&place.plans(), "p");
     let outcome = store.write(&mut |transaction| {
         append(transaction, &mut old, &add("third"))?;
-        let create = Command::Create { draft: Box::new(chain(1)), approval_required: None };
+        let create = Command::Create { draft: chain(1).into(), approval_required: None };
         append(transaction, &mut Plan::blank(plan("z")), &create)?;
         // The lines of `p` can be appended, and those of `z`, which come after them, cannot.
         fs::create_dir(history(&place, "z")).unwrap();

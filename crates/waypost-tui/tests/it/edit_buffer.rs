@@ -12,7 +12,7 @@ use crate::{create, example, now, person};
 
 fn plan_of(draft: Draft) -> Plan {
     let mut plan = Plan::blank(PlanId::new("p").unwrap());
-    let create = waypost_core::Command::Create { draft: Box::new(draft), approval_required: None };
+    let create = waypost_core::Command::Create { draft: draft.into(), approval_required: None };
     let events = plan.decide(&person(), now(), &create).unwrap();
     plan.advance(&events, now());
     plan

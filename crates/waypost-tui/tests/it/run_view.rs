@@ -138,7 +138,7 @@ impl Story {
         tasks[1].description = "Rename Item to Entry in the parser 🎯, with all of its tests".to_owned();
         let mut draft = plan_of(tasks);
         draft.spec.title = "Rename a type everywhere".to_owned();
-        story.write(by, Command::Create { draft: Box::new(draft), approval_required: None });
+        story.write(by, Command::Create { draft: draft.into(), approval_required: None });
         story
     }
 
@@ -204,7 +204,7 @@ fn ids_and_choices_steer_no_terminal() {
     let mut spec = task("a", &[]);
     spec.id = id(&name);
     let person = Actor::person("ada");
-    let create = Command::Create { draft: Box::new(plan_of(vec![spec])), approval_required: None };
+    let create = Command::Create { draft: plan_of(vec![spec]).into(), approval_required: None };
     story.write(&person, create);
     story.write(&person, Command::Activate);
     story.start(&name);
@@ -366,7 +366,7 @@ fn harmful() -> (Config, Plan) {
     let mut human = task("sign", &[]);
     human.work = work("ask", &[]);
     let mut plan = Plan::blank(key().id);
-    let create = Command::Create { draft: Box::new(plan_of(vec![bad, human])), approval_required: None };
+    let create = Command::Create { draft: plan_of(vec![bad, human]).into(), approval_required: None };
     let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
     plan.advance(&events, at(0));
     (config, plan)
@@ -414,7 +414,7 @@ fn nothing_is_approved_before_its_last_line_was_on_screen() {
     });
     plan = {
         let mut made = Plan::blank(plan.id().clone());
-        let create = Command::Create { draft: Box::new(plan_of(tasks)), approval_required: None };
+        let create = Command::Create { draft: plan_of(tasks).into(), approval_required: None };
         let events = made.decide(&Actor::agent("planner"), at(0), &create).unwrap();
         made.advance(&events, at(0));
         made
@@ -450,7 +450,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
             spec
         });
         plan = Plan::blank(key().id);
-        let draft = Box::new(plan_of(tasks));
+        let draft = plan_of(tasks).into();
         let create = Command::Create { draft, approval_required: None };
         let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
         plan.advance(&events, at(0));
@@ -713,7 +713,7 @@ fn human_task() -> RunReply {
     sign.work = Some(Box::new(Work { executor: "ask".to_owned(), inputs, shape: None }));
     let mut story = Story { plan: Plan::blank(key().id), now: 0 };
     let person = Actor::person("ada");
-    let draft = Box::new(plan_of(vec![sign]));
+    let draft = plan_of(vec![sign]).into();
     story.write(&person, Command::Create { draft, approval_required: None });
     story.write(&person, Command::Activate);
     let snapshot = PlanSnapshot::of(&story.plan, at(story.now), &|_| true);
@@ -897,7 +897,7 @@ fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
     let person = Actor::person("ada");
     let mut plan = Plan::blank(key().id);
     let create = |count: usize| Command::Create {
-        draft: Box::new(waypost_testkit::layered(count, 2, 10, 3)),
+        draft: waypost_testkit::layered(count, 2, 10, 3).into(),
         approval_required: None,
     };
     let events = plan.decide(&person, at(0), &create(ROWS_MAX + 7)).unwrap();

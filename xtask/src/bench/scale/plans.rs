@@ -62,7 +62,7 @@ impl StoredPlans {
         let mut draft = Draft::new(format!("plan {place}"));
         draft.tasks = (0..tasks).map(|number| Ok(Task::new(spec(number)?))).collect::<Result<_>>()?;
         let mut plan = Plan::blank(id.clone());
-        let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+        let create = Command::Create { draft: draft.into(), approval_required: Some(false) };
         for command in [create, Command::Activate] {
             let events = plan.decide(&author, now, &command)?;
             plan.advance(&events, now);

@@ -120,7 +120,7 @@ impl World {
     fn create(&mut self) {
         while self.clones[0].plan.version() == 0 {
             let draft = self.clones[0].commands.draft();
-            let command = Command::Create { draft: Box::new(draft), approval_required: None };
+            let command = Command::Create { draft: draft.into(), approval_required: None };
             self.decide(0, &ada(), &command);
         }
         for _ in 0..self.dice.below(8) {
@@ -341,7 +341,7 @@ fn a_plan_of_a_hundred_thousand_tasks_is_shared_in_parts_and_merged() {
     let mut draft = waypost_core::Draft::new("large");
     draft.tasks = waypost_testkit::chain(100_000).tasks;
     let mut plan = Plan::blank(plan_id());
-    let create = Command::Create { draft: Box::new(draft), approval_required: None };
+    let create = Command::Create { draft: draft.into(), approval_required: None };
     plan.advance(&plan.decide(&ada(), at(0), &create).unwrap(), at(0));
     let mut set = OperationSet::new(plan_id());
     let stamp = Stamp { at: at(1), by: ada(), from: CloneTag::new("k7f").unwrap() };

@@ -129,7 +129,7 @@ impl World {
             let draft = self.random_draft();
             let approval_required = if self.dice.chance(20) { Some(true) } else { None };
             let by = if self.dice.chance(70) { ada() } else { agent() };
-            let _sound = self.ask(&by, Command::Create { draft: Box::new(draft), approval_required });
+            let _sound = self.ask(&by, Command::Create { draft: draft.into(), approval_required });
         }
         for _ in 0..STEPS {
             self.seconds += self.dice.below(20) as u64;
