@@ -406,7 +406,8 @@ pub(crate) fn tasks_of(action: &Action) -> impl Iterator<Item = &TaskRef> {
         | Action::Retry { task, .. }
         | Action::Claim { task, .. }
         | Action::Ask { task, .. }
-        | Action::Answer { task, .. } => (Some(task), &[]),
+        | Action::Answer { task, .. }
+        | Action::Comment { task, .. } => (Some(task), &[]),
         Action::Remove { tasks, .. } => (None, tasks),
         Action::Create(_)
         | Action::Add(_)

@@ -9,8 +9,8 @@ use super::super::Plan;
 use super::Decision;
 use crate::operation::{MERGE_ACTOR, MergeRequest, StopKind};
 use crate::{
-    Actor, ActorKind, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
-    TaskState, Timestamp, validate,
+    Actor, ActorKind, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId,
+    TaskSpec, TaskState, Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
@@ -62,6 +62,11 @@ impl Plan {
         for event in &events {
             after.evolve(event, at);
         }
+        let annotations = after.annotation_events(&draft);
+        for event in &annotations {
+            after.evolve(event, at);
+        }
+        events.extend(annotations);
         // What is opened again may open others.
         for _ in 0..STATE_ROUNDS_MAX {
             let states = after.state_events(by, &draft);
@@ -141,6 +146,36 @@ impl Plan {
         let stopped = self.running.iter().map(|&number| self.spec_of(number)).filter(|old| !goes_on(old));
         let reason = "its work was changed or removed by an import";
         stopped.map(|old| Event::TaskReleased { task: old.id.clone(), reason: reason.to_owned() }).collect()
+    }
+
+    /// Returns the events that give the tasks of this plan the merged labels, assignees and comments. Comments keep the
+    /// time at which they were written, and their order is the same in all clones.
+    fn annotation_events(&self, draft: &Draft) -> Vec<Event> {
+        let mut events = Vec::new();
+        for Task { spec, state: wanted } in &draft.tasks {
+            let Some(here) = self.task(spec.id.as_str()) else { continue };
+            let (task, here) = (&spec.id, &here.state);
+            if here.labels() != wanted.labels() {
+                events.push(Event::TaskLabeled { task: task.clone(), labels: wanted.labels().to_vec() });
+            }
+            if here.assignee() != wanted.assignee() {
+                let assignee = wanted.assignee().map(str::to_owned);
+                events.push(Event::TaskAssigned { task: task.clone(), assignee });
+            }
+            let written = wanted.comments().iter().enumerate();
+            for (place, Comment { by, at, text }) in
+                written.filter(|(_, comment)| !here.comments().contains(comment))
+            {
+                events.push(Event::TaskCommented {
+                    task: task.clone(),
+                    by: by.clone(),
+                    text: text.clone(),
+                    at: Some(*at),
+                    place: Some(place as u32),
+                });
+            }
+        }
+        events
     }
 
     /// Returns the events that give the tasks of this plan the merged statuses and holds.

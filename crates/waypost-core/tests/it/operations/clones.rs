@@ -464,6 +464,11 @@ fn unlike(plan: &Plan, merged: &Merged) -> Vec<String> {
     for (here, there) in local.tasks.iter().zip(&merged.draft.tasks) {
         let id = here.spec.id.to_string();
         check(id.clone(), format!("{:?}", plain(&here.spec)), format!("{:?}", plain(&there.spec)));
+        let said = |task: &Task| {
+            let state = &task.state;
+            format!("{:?} {:?} {:?}", state.labels(), state.assignee(), state.comments())
+        };
+        check(format!("what is said about {id}"), said(here), said(there));
         if groups.contains(&here.spec.id) {
             continue;
         }

@@ -1,0 +1,300 @@
+//! Two clones do something without knowing of each other, and meet.
+
+use waypost_core::operation::{
+    CloneTag, MergeRequest, Merged, OperationSet, ParsedRecord, Stamp, derive, merge, share,
+};
+use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Task, TaskChanges};
+use waypost_testkit::{id, plan_of, task};
+
+use crate::kit::{ada, ask, at, plan_id};
+
+/// A clone, and the person who works there.
+struct Place {
+    plan: Plan,
+    set: OperationSet,
+    by: Actor,
+    seconds: u64,
+}
+
+/// Two clones of a plan with these tasks.
+fn two(tasks: &[&str]) -> (Place, Place) {
+    let mut plan = Plan::blank(plan_id());
+    let draft = plan_of(tasks.iter().map(|name| task(name, &[])));
+    plan.advance(&plan.decide(&ada(), at(0), &ask::create(draft)).unwrap(), at(0));
+    let mut set = OperationSet::new(plan_id());
+    for record in share(&set, &plan, &stamp(&ada(), "a", 1)).unwrap() {
+        set.insert(ParsedRecord::from(record));
+    }
+    let a = Place { plan: plan.clone(), set: set.clone(), by: Actor::person("a"), seconds: 10 };
+    // The clocks of the machines differ by a day.
+    let b = Place { plan: Plan::blank(plan_id()), set, by: Actor::person("b"), seconds: 86_400 };
+    let mut b = b;
+    b.import();
+    (a, b)
+}
+
+fn stamp(by: &Actor, from: &str, seconds: u64) -> Stamp {
+    Stamp { at: at(seconds), by: by.clone(), from: CloneTag::new(from).unwrap() }
+}
+
+impl Place {
+    fn does(&mut self, command: Command) {
+        self.does_all(vec![command]);
+    }
+
+    /// Does several things in one version.
+    fn does_all(&mut self, commands: Vec<Command>) {
+        self.seconds += 1;
+        let (before, now) = (self.plan.clone(), at(self.seconds));
+        let mut events = Vec::new();
+        let mut seen = self.plan.clone();
+        for command in commands {
+            let more = seen.decide(&self.by, now, &command).unwrap();
+            seen.advance(&more, now);
+            events.extend(more);
+        }
+        self.plan.advance(&events, now);
+        let stamp = stamp(&self.by, &self.by.name, self.seconds);
+        for record in derive(&self.set, &before, &self.plan, &events, &stamp).unwrap() {
+            self.set.insert(ParsedRecord::from(record));
+        }
+    }
+
+    fn meets(&mut self, other: &mut Self) {
+        let theirs: Vec<ParsedRecord> = other.set.records().cloned().collect();
+        for record in self.set.records() {
+            other.set.insert(record.clone());
+        }
+        for record in theirs {
+            self.set.insert(record);
+        }
+        self.import();
+        other.import();
+    }
+
+    /// Turns the plan into what the records say, and returns what that took.
+    fn import(&mut self) -> Vec<Event> {
+        self.seconds += 1;
+        let request = MergeRequest::of(&self.set, &self.merged(), &[]);
+        let command = Command::Merge(Box::new(request));
+        let events = self.plan.decide(&Actor::system("sync"), at(self.seconds), &command).unwrap();
+        if !events.is_empty() {
+            self.plan.advance(&events, at(self.seconds));
+        }
+        let again = self.plan.decide(&Actor::system("sync"), at(self.seconds), &command).unwrap();
+        assert_eq!(again, [], "another import would change something more");
+        events
+    }
+
+    fn merged(&self) -> Merged {
+        merge(&self.set)
+    }
+
+    fn task(&self, name: &str) -> &Task {
+        self.plan.task(name).unwrap()
+    }
+
+    fn comments(&self, name: &str) -> Vec<String> {
+        let comments = self.task(name).state.comments().iter();
+        comments.map(|comment| format!("{} {}: {}", comment.at, comment.by, comment.text)).collect()
+    }
+
+    fn questions(&self) -> Vec<String> {
+        self.merged().conflicts.into_iter().map(|conflict| conflict.text).collect()
+    }
+}
+
+fn label(task: &str, labels: &[&str]) -> Command {
+    Command::LabelTask { task: id(task), labels: labels.iter().map(|&label| label.into()).collect() }
+}
+
+fn assign(task: &str, assignee: &str) -> Command {
+    Command::AssignTask { task: id(task), assignee: assignee.into() }
+}
+
+#[test]
+fn comments_labels_and_the_assignee_travel_with_a_plan_that_is_shared() {
+    let mut plan = Plan::blank(plan_id());
+    let create = ask::create(plan_of([task("t", &[])]));
+    for (seconds, command) in
+        [create, ask::comment("t", "mind the gap"), label("t", &["risky", "ui"]), assign("t", "agent:zed")]
+            .into_iter()
+            .enumerate()
+    {
+        let now = at(seconds as u64);
+        plan.advance(&plan.decide(&ada(), now, &command).unwrap(), now);
+    }
+    let mut set = OperationSet::new(plan_id());
+    for record in share(&set, &plan, &stamp(&Actor::person("b"), "b", 50)).unwrap() {
+        set.insert(ParsedRecord::from(record));
+    }
+    let mut there = Place { plan: Plan::blank(plan_id()), set, by: ada(), seconds: 100 };
+    there.import();
+    let (here, there) = (&plan.task("t").unwrap().state, &there.task("t").state);
+    assert_eq!((there.labels(), there.assignee()), (here.labels(), here.assignee()));
+    assert_eq!(there.comments(), here.comments(), "with their authors and times");
+}
+
+#[test]
+fn comments_of_two_clones_come_in_one_order_and_keep_their_times() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(ask::comment("t", "from a"));
+    b.does(ask::comment("t", "from b, whose clock is fast"));
+    a.meets(&mut b);
+    a.does(ask::comment("t", "an answer of a"));
+    a.meets(&mut b);
+    assert_eq!(a.comments("t"), b.comments("t"));
+    assert_eq!(a.comments("t").len(), 3);
+    assert!(a.comments("t")[2].ends_with("person:a: an answer of a"), "{:?}", a.comments("t"));
+    assert_eq!(a.task("t").state.comments()[2].at, b.task("t").state.comments()[2].at);
+}
+
+#[test]
+fn a_task_that_is_added_with_comments_in_one_version_has_them_once() {
+    let (mut a, mut b) = two(&["t"]);
+    let add =
+        Command::AddTasks { tasks: vec![waypost_core::TaskSpec::new(id("n"), "new")], place: Position::Last };
+    a.does_all(vec![add, ask::comment("n", "once"), label("n", &["risky"]), assign("n", "person:a")]);
+    a.meets(&mut b);
+    assert_eq!((b.comments("n").len(), b.task("n").state.labels()), (1, ["risky".to_owned()].as_slice()));
+    assert_eq!(b.task("n").state.assignee(), Some("person:a"));
+}
+
+#[test]
+fn labels_of_two_clones_add_up_and_an_addition_beats_an_older_removal() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(label("t", &["old"]));
+    a.meets(&mut b);
+    a.does(label("t", &["old", "ui"]));
+    b.does(label("t", &["risky"]));
+    a.meets(&mut b);
+    assert_eq!(a.task("t").state.labels(), ["risky", "ui"]);
+    assert_eq!(b.task("t").state.labels(), ["risky", "ui"]);
+    assert_eq!(a.questions(), [""; 0]);
+}
+
+#[test]
+fn two_assignees_are_a_question_and_equal_ones_agree() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(assign("t", "person:a"));
+    b.does(assign("t", "person:a"));
+    a.meets(&mut b);
+    assert_eq!(a.questions(), [""; 0]);
+    a.does(assign("t", "person:ada"));
+    b.does(assign("t", "agent:zed"));
+    a.meets(&mut b);
+    assert_eq!(a.questions().len(), 1, "{:?}", a.questions());
+    assert_eq!(a.task("t").state.assignee(), b.task("t").state.assignee());
+}
+
+#[test]
+fn a_comment_beside_a_removal_keeps_the_task() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    b.does(ask::comment("t", "still needed?"));
+    a.meets(&mut b);
+    assert_eq!(
+        a.questions(),
+        ["person:a (a) removed t, and had not seen that person:b (b) commented on t; nothing was removed"]
+    );
+    assert_eq!(a.comments("t"), b.comments("t"));
+}
+
+#[test]
+fn a_question_about_a_removal_says_what_the_other_did_and_what_would_go_as_well() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    let mut child = waypost_core::TaskSpec::new(id("child"), "new");
+    child.parent = Some(id("t"));
+    b.does(Command::AddTasks { tasks: vec![child], place: Position::Last });
+    a.meets(&mut b);
+    let conflict = a.merged().conflicts.remove(0);
+    assert_eq!(
+        conflict.text,
+        "person:a (a) removed t, and had not seen that person:b (b) added child below t; nothing was removed; \
+         to remove it now removes child as well"
+    );
+    let sides: Vec<&str> = conflict.versions.iter().map(|version| version.value.as_str()).collect();
+    assert_eq!(sides, ["removed t", "added child below t"]);
+}
+
+#[test]
+fn a_question_about_a_cycle_names_what_was_set_aside() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let on = |on: &str| {
+        let add_dependencies = vec![waypost_core::Dependency::Task(id(on))];
+        Box::new(TaskChanges { add_dependencies, ..TaskChanges::default() })
+    };
+    a.does(Command::ReviseTask { task: id("t"), changes: on("u") });
+    b.does(Command::ReviseTask { task: id("u"), changes: on("t") });
+    a.meets(&mut b);
+    let conflict = a.merged().conflicts.remove(0);
+    let set_aside = conflict.versions[0].value.clone();
+    assert!(["t depends on u", "u depends on t"].contains(&set_aside.as_str()), "{set_aside}");
+    assert!(conflict.text.contains(&set_aside), "{}", conflict.text);
+}
+
+#[test]
+fn a_stop_travels_and_a_start_does_not() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Activate);
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Active, Phase::Draft));
+    b.does(Command::Activate);
+    a.does(Command::Pause { reason: "lunch".into() });
+    a.meets(&mut b);
+    assert_eq!((b.plan.state().phase, b.plan.state().reason.as_str()), (Phase::Paused, "lunch"));
+    a.does(Command::Resume);
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Active, Phase::Paused));
+    a.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "no more".into() });
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Cancelled, Phase::Cancelled));
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Reject { reason: "not like this".into() });
+    a.meets(&mut b);
+    assert_eq!(b.plan.state().stopped_by, Some(Actor::person("a")));
+}
+
+#[test]
+fn a_task_that_runs_goes_on_through_an_import_unless_it_is_removed_or_ended_elsewhere() {
+    for (act, runs) in [
+        (ask::comment("t", "keep going"), true),
+        (
+            Command::ReviseTask {
+                task: id("t"),
+                changes: Box::new(TaskChanges { notes: Some("with care".into()), ..TaskChanges::default() }),
+            },
+            true,
+        ),
+        (ask::start("t"), true),
+        (Command::FinishPlan { phase: Phase::Cancelled, summary: "no more".into() }, false),
+    ] {
+        let (mut a, mut b) = two(&["t", "u"]);
+        a.does(Command::Activate);
+        b.does(Command::Activate);
+        b.does(ask::start("t"));
+        let attempt = b.task("t").state.attempt;
+        a.does(act.clone());
+        a.meets(&mut b);
+        let is_running = b.task("t").state.status == waypost_core::Status::Running;
+        assert_eq!(is_running, runs, "{act:?}");
+        if runs {
+            assert_eq!(b.task("t").state.attempt, attempt);
+            b.does(ask::finish("t", crate::kit::done()));
+            a.meets(&mut b);
+            assert_eq!(a.task("t").state.status, waypost_core::Status::Done, "{act:?}");
+        }
+    }
+}
+
+#[test]
+fn an_approval_of_one_clone_approves_nothing_in_another() {
+    let (mut a, mut b) = two(&["t"]);
+    let version = a.plan.version();
+    a.does(Command::Approve { version, note: String::new(), work: None });
+    a.meets(&mut b);
+    assert!(a.plan.state().approval.is_some());
+    assert_eq!((b.plan.state().approval.clone(), b.plan.state().phase), (None, Phase::Draft));
+    assert_eq!(b.merged().approvals, [], "only a signed, portable one becomes a record");
+}
