@@ -42,7 +42,7 @@ pub enum SharingError {
         problem: String,
     },
     /// Nobody asks that.
-    #[error("plan {plan} has no open question {about}")]
+    #[error("plan {plan} has no open question{}{about}", if about.is_empty() { "" } else { " about " })]
     NoSuchQuestion {
         /// The plan.
         plan: PlanId,

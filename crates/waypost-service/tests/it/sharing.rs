@@ -153,6 +153,9 @@ fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
     let by_name = ClaimFilter { plan: Some(&plan("p")), ..ClaimFilter::default() };
     let refused = c.service.claim_next(&agent, by_name, None).unwrap_err();
     assert_eq!(refused.code(), "needs_person", "{refused}");
+    let next =
+        waypost_service::Hint::Text("ask a person to run `waypost trust` in this repository".to_owned());
+    assert_eq!(refused.hint(), next);
     let nothing = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(nothing, Claimed::Nothing { .. }), "{nothing:?}");
     assert!(c.service.release_withheld(&agent).is_err());

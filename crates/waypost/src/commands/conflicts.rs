@@ -13,7 +13,7 @@ use waypost_cli::view::text;
 const VALUE_COLUMNS_MAX: usize = 60;
 
 const CONFLICTS_EXAMPLES: &str = "\
-Two clones can change the same thing without knowing of each other. Nothing of it is lost: one version is shown, and a
+Two clones can change the same thing without knowing of each other. Nothing of it is lost: one version is shown, and a \
 person decides. Each question comes with the commands that answer it.
 
 Examples:
@@ -21,7 +21,7 @@ Examples:
   waypost conflicts tokens --json";
 
 const RESOLVE_EXAMPLES: &str = "\
-WHAT is the field or the act, as `waypost conflicts` names it: notes, title, removal, outcome, depends_on, …
+WHAT is the field or the act, as `waypost conflicts` names it: notes, title, removal, outcome, depends_on, … \
 The answer travels like every other change, so that the question is answered in all clones.
 
 Examples:

@@ -52,10 +52,10 @@ their other content. Files: .waypost/, AGENTS.md (CLAUDE.md and GEMINI.md import
   opencode         opencode.json           zed       .zed/settings.json
 For cline, windsurf and goose, which read only files of the user's own, it prints what to add.
 
-The files start `waypost` on PATH, or, when this runs from npx or uvx, the same runner. With --command npx or
+The files start `waypost` on PATH, or, when this runs from npx or uvx, the same runner. With --command npx or \
 --command uvx they work for everyone who has the runner, and nothing of Waypost has to be installed.
 
---example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes
+--example sets up no host unless one is named: it adds an executor to .waypost/config.toml and writes \
 example-plan.json, which runs with it.
 
 --git-hooks writes a prepare-commit-msg hook, and nothing else. A hook that is there already is kept and runs first.

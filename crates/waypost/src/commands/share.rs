@@ -13,9 +13,10 @@ use waypost_cli::view::text;
 const PAGE: usize = 500;
 
 const SHARE_EXAMPLES: &str = "\
-A shared plan travels on a branch of its own (`waypost`), which is never checked out: the work tree, the index and your
-branches are not touched. Everybody who can read the repository can read the plan. `waypost sync` exchanges it with the
-remote; what several clones wrote is merged by meaning, and `waypost conflicts` lists what a person has to decide.
+A shared plan travels on a branch of its own (`git.ref`, by default `waypost-plans`), which is never checked out: the work \
+tree, the index and your branches are not touched. Everybody who can read the repository can read the plan. `waypost sync` \
+exchanges it with the remote; what several clones wrote is merged by meaning, and `waypost conflicts` lists what a person \
+has to decide.
 
 Examples:
   waypost share tokens && waypost sync

@@ -9,7 +9,7 @@ use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 
 const EXAMPLES: &str = "\
-Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes
+Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes \
 without force. It can be stopped at any moment and run again. Without a remote, it only writes the branch.
 
 Examples:
@@ -84,7 +84,8 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
     report.findings.iter().for_each(|finding| out.line(format!("not read: {finding}")));
     if !report.withheld.is_empty() {
         let plans = text::count(report.withheld.len(), "plan");
-        out.line(format!("{plans} from {branch} can be read and are offered to no agent: `waypost trust`"));
+        let is = if report.withheld.len() == 1 { "is" } else { "are" };
+        out.line(format!("{plans} from {branch} can be read and {is} offered to no agent: `waypost trust`"));
     }
     match (&report.remote, report.pushed) {
         (None, _) => out.say("this repository has no such remote; the plans are on the branch here"),
