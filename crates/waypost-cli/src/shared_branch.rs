@@ -22,11 +22,9 @@ use crate::workspace_config::account_file;
 /// Where the machine names itself.
 const MACHINE: &str = "/etc/machine-id";
 
-/// The branch, with the address that trust is about.
+/// The branch, as people name and trust it.
 pub struct FoundBranch {
     pub shared: SharedBranch,
-    /// The address of the remote; the folder of the repository if it has none.
-    pub address: String,
 }
 
 /// Finds the branch for the store of this command. The store has to exist.
@@ -47,8 +45,8 @@ pub fn find_with(folders: &Folders, config: &Config, place: &StoreLocation) -> O
     let record =
         RemoteTrust::read(account(), &address, name.as_str()).map_err(|error| account_file(&error))?;
     let trusted = record.is_some();
-    let shared = SharedBranch { repository, name, remote, place: place_of(place), trusted };
-    Ok(FoundBranch { shared, address })
+    let shared = SharedBranch { repository, name, remote, place: place_of(place), address, trusted };
+    Ok(FoundBranch { shared })
 }
 
 /// What tells a store from a copy of it: its machine and the number of its file.
@@ -67,7 +65,7 @@ impl FoundBranch {
     /// Records that a person trusts what comes from there. Returns whether the account can keep the record.
     pub fn trust(&mut self, context: &Context, via: &str) -> Outcome<bool> {
         let record = RemoteTrust {
-            address: self.address.clone(),
+            address: self.shared.address.clone(),
             reference: self.shared.name.as_str().to_owned(),
             trusted_at: text::now(),
             by: context.actor()?,
@@ -81,7 +79,7 @@ impl FoundBranch {
 
     /// The address as it is shown: without a password.
     pub fn shown(&self) -> String {
-        reveal(&waypost_store::without_password(&self.address)).into_owned()
+        reveal(&waypost_store::without_password(&self.shared.address)).into_owned()
     }
 
     /// The branch as a person would name it: that of the remote, if there is one.

@@ -81,7 +81,7 @@ pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use sharing::{
     AnswerChoice, KeptAside, OpenQuestions, ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError,
-    SharingStatus, SyncOptions, SyncReport,
+    SharingStatus, SyncOptions, SyncReport, WithheldPlan,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
 pub use task_commits::{CommitOfTask, CommitsOfTask, task_commits};

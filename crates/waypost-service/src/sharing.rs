@@ -19,5 +19,5 @@ mod sync;
 pub use branch::SharedBranch;
 pub use error::SharingError;
 pub use questions::{AnswerChoice, OpenQuestions, ResolveReply};
-pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport};
+pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport, WithheldPlan};
 pub use sync::SyncOptions;

@@ -89,8 +89,7 @@ impl Service {
             return Err(SharingError::NotShared(plan.clone()));
         };
         let version = version.unwrap_or(0);
-        // Records of a newer build would be missing among what the new ones have seen.
-        if share.derived_to >= version || set.is_newer() {
+        if share.derived_to >= version {
             return Ok(Some(Derived { share, set, version, made: 0 }));
         }
         let made = self.records_since(plan, tag, share.derived_to, &mut set)?;

@@ -8,6 +8,7 @@ use waypost_core::operation::{
 use waypost_core::{Command, PlanId};
 use waypost_store::{PlanState, SharedRow};
 
+use super::branch::SharedBranch;
 use super::derive::{Derived, sync_actor};
 use super::error::SharingError;
 use super::rows::{self, PlanShare};
@@ -18,8 +19,17 @@ use crate::service::Service;
 pub(super) struct Arrived {
     pub(super) plan: PlanId,
     pub(super) records: Vec<ParsedRecord>,
+    /// Those of them that the trusted remote does not have.
+    pub(super) strange: BTreeSet<RecordId>,
     /// Whether these are all that the branch holds of the plan, so that every other record is unpublished.
     pub(super) whole: bool,
+}
+
+impl Arrived {
+    /// The branch holds no record of the plan.
+    pub(super) fn nothing(plan: PlanId) -> Self {
+        Self { plan, records: Vec::new(), strange: BTreeSet::new(), whole: true }
+    }
 }
 
 /// What an import did.
@@ -30,6 +40,8 @@ pub(super) struct Imported {
     pub(super) changed: bool,
     /// Why the plan is not imported.
     pub(super) aside: Option<String>,
+    /// Records that are stored and do not count, with the reason.
+    pub(super) refused: Vec<String>,
 }
 
 /// How the records of a plan stand here.
@@ -45,9 +57,9 @@ impl Service {
         &self,
         arrived: &Arrived,
         tag: &CloneTag,
-        withhold: bool,
+        shared: &SharedBranch,
     ) -> Result<Imported, SharingError> {
-        self.settle(|| self.import_once(arrived, tag, withhold))
+        self.settle(|| self.import_once(arrived, tag, shared))
     }
 
     fn import_target(&self, plan: &PlanId, tag: &CloneTag) -> Result<ImportTarget, SharingError> {
@@ -76,9 +88,9 @@ impl Service {
         &self,
         arrived: &Arrived,
         tag: &CloneTag,
-        withhold: bool,
+        shared: &SharedBranch,
     ) -> Result<Option<Imported>, SharingError> {
-        let Arrived { plan, records, whole } = arrived;
+        let Arrived { plan, records, strange, whole } = arrived;
         let (derived, version) = match self.import_target(plan, tag)? {
             ImportTarget::Merges(derived, version) => (derived, version),
             ImportTarget::Aside(reason) => {
@@ -119,9 +131,15 @@ impl Service {
             0 => None,
             _ => merge_command(&set, &mut share, &new_ids),
         };
-        if withhold && imported.new > 0 {
-            put.push(rows::withheld_row(plan));
+        let is_strange = new_ids.iter().any(|id| strange.contains(id));
+        match shared.trusted {
+            true if is_strange => put.push(rows::withheld_row(plan, "")),
+            false if imported.new > 0 => put.push(rows::withheld_row(plan, &shared.address)),
+            true | false => {}
         }
+        let is_new: BTreeSet<RecordId> = new_ids.iter().copied().collect();
+        let refused = set.refused().into_iter().filter(|(id, _)| is_new.contains(id));
+        imported.refused = refused.map(|(id, why)| format!("plan {plan}: record {id}: {why}")).collect();
         imported.aside.clone_from(&share.problem);
         let stored = self.store_import(plan, version, command, &share, &put)?;
         Ok(stored.map(|changed| Imported { changed, ..imported }))
@@ -161,11 +179,7 @@ impl Service {
 
 /// Builds the command that turns the plan into the merged one. Returns `None` if there is nothing to merge yet.
 pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[RecordId]) -> Option<Command> {
-    if set.is_newer() {
-        share.problem = Some("a newer Waypost wrote it; update Waypost to merge it".to_owned());
-        return None;
-    }
-    share.problem = None;
+    (share.problem, share.newer) = (None, set.newer());
     if set.heads().is_empty() {
         // The records that they continue have not arrived.
         return None;

@@ -29,6 +29,6 @@ impl Service {
 
     /// Returns the plans that are offered to nobody.
     pub(crate) fn not_offered(&self) -> Result<BTreeSet<PlanId>, ServiceError> {
-        Ok(self.plans().store().query(rows::withheld)?.into_iter().collect())
+        Ok(self.plans().store().query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect())
     }
 }

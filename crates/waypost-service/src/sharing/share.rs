@@ -7,7 +7,7 @@ use waypost_store::StoreError;
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
-use super::reply::{ShareReply, SharedPlan, SharingStatus};
+use super::reply::{ShareReply, SharedPlan, SharingStatus, WithheldPlan};
 use super::rows::{self, DrawnTag};
 use crate::caller::Caller;
 use crate::error::ServiceError;
@@ -145,6 +145,7 @@ impl Service {
         let mut status = SharingStatus::default();
         self.plans().store().read(&mut |read| {
             status = SharingStatus::default();
+            status.remote_problem = rows::seen_remote(read)?.problem;
             status.tag = rows::tag(read)?.map(|drawn| drawn.tag.to_string()).unwrap_or_default();
             for (plan, share) in rows::shares(read)?.into_iter().filter(|(_, share)| share.shared) {
                 let records = rows::count(read, waypost_store::SharedScope::Records(&plan))?;
@@ -158,14 +159,33 @@ impl Service {
         Ok(status)
     }
 
+    /// Returns the plans that trust in this branch offers to agents: those that came from its address, and those with
+    /// records that appeared here in another way.
+    pub fn withheld_here(&self, shared: &SharedBranch) -> Result<Vec<WithheldPlan>, SharingError> {
+        let withheld = self.plans().store().query(rows::withheld)?.into_iter();
+        let here = withheld.filter(|(_, from)| from.is_empty() || *from == shared.address);
+        Ok(here.map(|(plan, from)| WithheldPlan { plan, is_strange: from.is_empty() }).collect())
+    }
+
     /// Offers the plans to agents again that were withheld until a person trusted where they came from. Returns them.
-    pub fn release_withheld(&self, by: &Caller) -> Result<Vec<PlanId>, SharingError> {
+    pub fn release_withheld(&self, by: &Caller, shared: &SharedBranch) -> Result<Vec<PlanId>, SharingError> {
         person(by, "trust a remote")?;
-        let withheld = self.plans().store().query(rows::withheld)?;
-        self.plans()
-            .store()
-            .write(&mut |write| withheld.iter().try_for_each(|plan| rows::release(write, plan)))?;
-        Ok(withheld)
+        let plans = self.withheld_here(shared)?.into_iter().map(|withheld| withheld.plan).collect();
+        self.release(plans)
+    }
+
+    /// Offers the plans that came from the address of this branch, which is trusted.
+    pub(super) fn release_trusted(&self, shared: &SharedBranch) -> Result<Vec<PlanId>, SharingError> {
+        let here = self.withheld_here(shared)?.into_iter();
+        self.release(here.filter(|withheld| !withheld.is_strange).map(|withheld| withheld.plan).collect())
+    }
+
+    fn release(&self, plans: Vec<PlanId>) -> Result<Vec<PlanId>, SharingError> {
+        if !plans.is_empty() {
+            let store = self.plans().store();
+            store.write(&mut |write| plans.iter().try_for_each(|plan| rows::release(write, plan)))?;
+        }
+        Ok(plans)
     }
 
     /// Whether no agent is offered a plan, because nobody has trusted where it came from.

@@ -158,8 +158,8 @@ fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
     assert_eq!(refused.hint(), next);
     let nothing = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(nothing, Claimed::Nothing { .. }), "{nothing:?}");
-    assert!(c.service.release_withheld(&agent).is_err());
-    assert_eq!(c.service.release_withheld(&c.by).unwrap(), [plan("p")]);
+    assert!(c.service.release_withheld(&agent, &c.shared).is_err());
+    assert_eq!(c.service.release_withheld(&c.by, &c.shared).unwrap(), [plan("p")]);
     let taken = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(taken, Claimed::Taken { .. }), "{taken:?}");
     // What this clone has trusted once is not withheld again, and its own plans never are.

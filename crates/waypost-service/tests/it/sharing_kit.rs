@@ -88,6 +88,7 @@ impl Ground {
             name: RefName::new("refs/heads/waypost").unwrap(),
             remote: Some(RemoteName::new("origin").unwrap()),
             place: std::fs::metadata(&database).unwrap().ino().to_string(),
+            address: self.bare().display().to_string(),
             trusted: true,
         };
         Clone { path, database, service, shared, by: Caller::new(Actor::person(name)) }

@@ -137,5 +137,8 @@ fn list(context: &mut Context) -> Outcome {
         }
         context.out.line(format!("{}  {}", plan.plan, words.join(", ")));
     }
+    if let Some(problem) = &status.remote_problem {
+        context.out.line(format!("not all of it is at the remote: {problem}"));
+    }
     Ok(())
 }

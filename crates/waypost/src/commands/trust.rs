@@ -154,7 +154,12 @@ fn trust_plans(
     let tips = names.map(|name| shared.repository.tip(name));
     let has_branch =
         tips.collect::<Result<Vec<_>, _>>().map_err(shared_branch::failure)?.iter().any(Option::is_some);
-    if shared.trusted || !has_branch {
+    if !has_branch {
+        return Ok(None);
+    }
+    let plans = context.plans_in(place)?;
+    let withheld = context.service(&plans).withheld_here(shared)?;
+    if shared.trusted && withheld.is_empty() {
         return Ok(None);
     }
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
@@ -165,12 +170,19 @@ fn trust_plans(
             "whoever may push there writes what your agents read as tasks; nothing of it starts by itself",
         )
         .map_err(failed)?;
+    for withheld in &withheld {
+        let plan = &withheld.plan;
+        let line = match withheld.is_strange {
+            true => format!("plan {plan} has records that neither this clone nor {branch} wrote"),
+            false => format!("plan {plan} came from there, and agents are offered none of it yet"),
+        };
+        terminal.write_line(&line).map_err(failed)?;
+    }
     let typed = terminal.ask("trust these plans? [y/N] ").map_err(failed)?;
     if !matches!(typed.trim().to_lowercase().as_str(), "y" | "yes") || !found.trust(context, "terminal")? {
         return Ok(Some(None));
     }
-    let plans = context.plans_in(place)?;
-    context.service(&plans).release_withheld(&context.caller()?)?;
+    context.service(&plans).release_withheld(&context.caller()?, &found.shared)?;
     Ok(Some(Some(format!("{branch} ({address})"))))
 }
 
@@ -222,7 +234,7 @@ impl Untrust {
         // Most folders share no plans, and some are in no repository.
         let Ok(found) = shared_branch::find_with(&folders, &config, &place) else { return Ok(None) };
         let name = found.shared.name.as_str();
-        let removed = RemoteTrust::remove(account(), &found.address, name);
+        let removed = RemoteTrust::remove(account(), &found.shared.address, name);
         let removed = removed.map_err(|error| account_file(&error))?;
         Ok(removed.then(|| format!("{} ({})", found.branch_name(), found.shown())))
     }

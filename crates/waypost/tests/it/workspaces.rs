@@ -139,7 +139,8 @@ fn worktrees_of_a_bare_repository_use_the_configuration_that_is_committed_to_the
             put(&bare.join(format!("worktrees/{name}/commondir")), "../..\n");
             put(&bare.join(format!("worktrees/{name}/gitdir")), &format!("{}/.git\n", tree.display()));
             put(&tree.join(".git"), &format!("gitdir: {}/worktrees/{name}\n", bare.display()));
-            let executor = format!("[executors.say]\nkind = \"command\"\ncommand = [\"echo\", \"{priority}\"]\n");
+            let executor =
+                format!("[executors.say]\nkind = \"command\"\ncommand = [\"echo\", \"{priority}\"]\n");
             put(&tree.join(".waypost/config.toml"), &executor);
             tree
         };
@@ -164,10 +165,16 @@ fn worktrees_of_a_bare_repository_use_the_configuration_that_is_committed_to_the
         }
         // What another branch has is not what was trusted.
         let output = with_digest(&other);
-        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("not trusted"), "{output:?}");
+        assert!(
+            !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("not trusted"),
+            "{output:?}"
+        );
         // The repository's own comes first.
         let own = if hidden { bare.parent().unwrap().to_owned() } else { bare.clone() };
-        put(&own.join(".waypost/config.toml"), "[executors.other]\nkind = \"command\"\ncommand = [\"true\"]\n");
+        put(
+            &own.join(".waypost/config.toml"),
+            "[executors.other]\nkind = \"command\"\ncommand = [\"true\"]\n",
+        );
         assert!(!with_digest(&first).status.success());
     }
 }

@@ -56,6 +56,7 @@ pub fn merge(set: &OperationSet) -> Merged {
         states: vec![TaskState::default(); count],
         held: vec![None; count],
         annotations: HashMap::new(),
+        moved: HashMap::new(),
         places: vec![Vec::new(); count],
         gone: vec![None; count],
         disputed: HashSet::new(),
@@ -84,6 +85,8 @@ struct Merge<'a> {
     specs: Vec<TaskSpec>,
     states: Vec<TaskState>,
     held: Vec<Option<Hold>>,
+    /// The keys of the places of tasks that were moved among their siblings.
+    moved: HashMap<u32, (&'a str, At)>,
     /// The labels, assignees and comments of the tasks that have any.
     annotations: HashMap<u32, TaskExtras>,
     /// The possible parents of each task, best first.
@@ -236,6 +239,9 @@ impl<'a> Merge<'a> {
                 };
                 return SideAct::new(act.0, [added as u32, act.1]);
             }
+            if let Action::Dismiss { .. } = action {
+                return SideAct::new("wanted to keep {}", tasks.first().copied());
+            }
             let Some(task) = super::set::tasks_of(action).next().and_then(resolve) else { continue };
             let pointed = match action {
                 Action::Set { field: Field::Parent, to, .. } => meant(to).map(|to| ("moved {} below {}", to)),
@@ -315,7 +321,7 @@ impl<'a> Merge<'a> {
             return self.set_hold(task, writes, &facts);
         }
         if *field == Field::Place {
-            return;
+            return self.set_place(task, writes, &facts);
         }
         if *field == Field::Assignee {
             let start = self.reading.tasks[task as usize].start.assignee.as_deref();
@@ -335,6 +341,17 @@ impl<'a> Merge<'a> {
         if disputed && matches!(field, Field::Work | Field::Check) {
             self.specs[task as usize].work = None;
             self.disputed.insert(task);
+        }
+    }
+
+    /// Of the places among the siblings that nothing replaced, the last one holds.
+    fn set_place(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
+        let Some((&last, others)) = facts.split_last() else { return };
+        for &other in others {
+            self.reading.disposition(writes[other].at, Disposition::Superseded { by: writes[last].id });
+        }
+        if let Some(key) = writes[last].value.as_str() {
+            self.moved.insert(task, (key, writes[last].at));
         }
     }
 
@@ -958,28 +975,10 @@ impl<'a> Merge<'a> {
     }
 
     /// Returns the tasks in order, parents before their children.
-    fn order(&mut self, mut roots: Vec<u32>, children: &[Vec<u32>]) -> Vec<u32> {
-        let mut keys: HashMap<u32, (&'a str, At)> = HashMap::new();
-        for (number, record) in self.reading.records.clone().into_iter().enumerate() {
-            for (index, action) in record.actions().iter().enumerate() {
-                if let super::action::Action::Set { task: Some(task), field: Field::Place, to, .. } = action
-                    && let Some(task) = self.reading.resolve(self.set, task, record)
-                    && let Some(key) = to.as_str()
-                {
-                    let at = (number as u32, index as u32);
-                    if let Some((_, before)) = keys.insert(task, (key, at))
-                        && self.is_here(task)
-                        && self.reading.dispositions[before.0 as usize][before.1 as usize]
-                            == Disposition::Applied
-                    {
-                        self.reading.disposition(before, Disposition::Superseded { by: record.id() });
-                    }
-                }
-            }
-        }
+    fn order(&self, mut roots: Vec<u32>, children: &[Vec<u32>]) -> Vec<u32> {
         let key = |task: &u32| {
             let added = &self.reading.tasks[*task as usize];
-            keys.get(task).copied().unwrap_or((added.start.place.as_str(), added.at))
+            self.moved.get(task).copied().unwrap_or((added.start.place.as_str(), added.at))
         };
         roots.sort_by_key(key);
         let mut order = Vec::with_capacity(self.specs.len());
@@ -1047,7 +1046,7 @@ impl<'a> Merge<'a> {
             renamed,
             stop,
             deleted,
-            is_newer: self.set.is_newer(),
+            newer: self.set.newer(),
             keys: order.iter().map(|&task| self.keys[task as usize].clone()).collect(),
             dispositions: self.dispositions(),
             draft,
@@ -1068,7 +1067,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Returns the stop that holds: an end before other stops, and of those the last.
+    /// Returns the stop that holds: an end before a pause, a pause before a rejection, and of equal ones the last.
     fn stop(&mut self) -> Option<SharedStop> {
         let mut holding: Option<usize> = None;
         for place in 0..self.reading.stops.len() {
@@ -1077,8 +1076,12 @@ impl<'a> Merge<'a> {
                 self.reading.disposition(at, Disposition::Superseded { by });
                 continue;
             }
-            let is_end = |place: usize| self.reading.stops[place].kind.is_end();
-            if holding.is_none_or(|known| is_end(place) || !is_end(known)) {
+            let rank = |place: usize| match self.reading.stops[place].kind {
+                StopKind::Completed | StopKind::Failed | StopKind::Cancelled => 2,
+                StopKind::Paused => 1,
+                StopKind::Rejected => 0,
+            };
+            if holding.is_none_or(|known| rank(place) >= rank(known)) {
                 holding = Some(place);
             }
         }

@@ -235,6 +235,8 @@ impl<'a> Reading<'a> {
     }
 
     fn read_actions(&mut self, set: &OperationSet) {
+        let removals: HashMap<ActionRef, Vec<u32>> =
+            self.removals.iter().map(|(at, tasks, _)| (self.action_ref(*at), tasks.clone())).collect();
         for (at, record, action) in self.actions() {
             let id = record.id();
             let task = super::super::set::tasks_of(action).next();
@@ -310,7 +312,12 @@ impl<'a> Reading<'a> {
                 (Action::Resume { over }, _) => self.resumed.extend(over.iter().map(|stop| (*stop, id))),
                 (Action::Approve { approval }, _) => self.approvals.push((at, approval)),
                 (Action::Delete {}, _) => self.deletes.push(at),
-                (Action::Dismiss { over }, _) => self.dismissed.extend(over.iter().map(|what| (*what, id))),
+                (Action::Dismiss { over }, _) => {
+                    // Who keeps a task that was to be removed wants it: a removal has to have seen that.
+                    let kept = over.iter().filter_map(|what| removals.get(what)).flatten().copied();
+                    kept.for_each(|task| self.touch(task, at));
+                    self.dismissed.extend(over.iter().map(|what| (*what, id)));
+                }
                 (Action::Add(_) | Action::Exclude { .. } | Action::Remove { .. }, _)
                 | (
                     Action::Include { .. }

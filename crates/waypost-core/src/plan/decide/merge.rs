@@ -88,6 +88,13 @@ impl Plan {
             after.evolve(event, at);
         }
         events.extend(stops);
+        // Its last task ended elsewhere. A plan that was never started here does not end by itself.
+        let (here, wanted) = (after.state.phase, draft.state.phase);
+        if wanted.is_finished() && matches!(here, Phase::Draft | Phase::AwaitingApproval) {
+            let end = Event::PlanFinished { phase: wanted, summary: after.state.summary.clone(), by: None };
+            after.evolve(&end, at);
+            events.push(end);
+        }
         if draft.state.archived && !self.state.archived && after.running.is_empty() {
             events.push(Event::PlanArchived { by: None });
         }
@@ -311,20 +318,25 @@ impl Plan {
         let is_unstopped = self.state.stopped_by.is_none();
         let pause = Event::PlanPaused { reason: reason.clone(), by: by.clone() };
         let finish = |phase| Event::PlanFinished { phase, summary: reason.clone(), by: by.clone() };
+        let is_other_end = |here: Phase, wanted: Phase| {
+            let is_same = here == wanted && self.state.closed;
+            (!is_same).then(|| finish(wanted))
+        };
         let event = match (stop.kind, self.state.phase) {
-            // It ended by itself here; now no result of another plan opens it again.
-            (kind, Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                let ended_by_itself = kind.is_end() && !self.state.closed;
-                ended_by_itself.then(|| finish(self.state.phase))
+            // If it ended by itself here, no result of another plan opens it again now. If it was ended in several ways, one
+            // of them holds in all clones.
+            (StopKind::Completed, here) => is_other_end(here, Phase::Completed),
+            (StopKind::Failed, here) => is_other_end(here, Phase::Failed),
+            (StopKind::Cancelled, here) => is_other_end(here, Phase::Cancelled),
+            (StopKind::Paused | StopKind::Rejected, Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                None
             }
-            (StopKind::Completed, _) => Some(finish(Phase::Completed)),
-            (StopKind::Failed, _) => Some(finish(Phase::Failed)),
-            (StopKind::Cancelled, _) => Some(finish(Phase::Cancelled)),
             (StopKind::Rejected, Phase::Draft | Phase::AwaitingApproval) if is_unstopped => {
                 let by = by.unwrap_or_else(|| stop.actor.clone());
                 Some(Event::PlanRejected { by, reason })
             }
-            (StopKind::Paused, Phase::Draft) if is_unstopped => Some(pause),
+            // It is paused here even if it was rejected, or waits for its approval.
+            (StopKind::Paused, Phase::Draft | Phase::AwaitingApproval) => Some(pause),
             (StopKind::Paused | StopKind::Rejected, Phase::Active) => Some(pause),
             // A person makes an agent's stop their own.
             (StopKind::Paused, Phase::Paused) if is_unstopped && by.is_some() => Some(pause),

@@ -1,7 +1,8 @@
 //! Two clones do something without knowing of each other, and meet.
 
 use waypost_core::operation::{
-    CloneTag, MergeRequest, Merged, OperationSet, ParsedRecord, Stamp, derive, merge, share,
+    Action, Answer, CloneTag, MergeRequest, Merged, OperationSet, ParsedRecord, Stamp, TaskRef, answer,
+    derive, merge, share,
 };
 use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Task, TaskChanges};
 use waypost_testkit::{id, plan_of, task};
@@ -297,4 +298,130 @@ fn an_approval_of_one_clone_approves_nothing_in_another() {
     assert!(a.plan.state().approval.is_some());
     assert_eq!((b.plan.state().approval.clone(), b.plan.state().phase), (None, Phase::Draft));
     assert_eq!(b.merged().approvals, [], "only a signed, portable one becomes a record");
+}
+
+#[test]
+fn two_answers_that_contradict_each_other_are_a_question_again() {
+    let notes = |text: &str| {
+        let changes = TaskChanges { notes: Some(text.into()), ..TaskChanges::default() };
+        Command::ReviseTask { task: id("t"), changes: Box::new(changes) }
+    };
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(notes("by a"));
+    b.does(notes("by b"));
+    a.meets(&mut b);
+    let versions = a.merged().conflicts.remove(0).versions;
+    answers(&mut a, Answer::Take(versions[0].record));
+    answers(&mut b, Answer::Take(versions[1].record));
+    assert!(a.questions().is_empty() && b.questions().is_empty());
+    a.meets(&mut b);
+    assert_eq!(a.questions().len(), 1, "there is no common text to merge them with");
+    a.does(notes("this"));
+    a.meets(&mut b);
+    assert_eq!((a.questions(), b.task("t").spec.notes.as_str()), (vec![], "this"));
+    // What was merged of several is the common text of what follows.
+    a.does(notes("1\n2\n3\n4\n5"));
+    a.meets(&mut b);
+    a.does(notes("one\n2\n3\n4\n5"));
+    b.does(notes("1\n2\n3\n4\nfive"));
+    a.meets(&mut b);
+    a.does(notes("one\n2\n3\n4\nFIVE"));
+    b.does(notes("ONE\n2\n3\n4\nfive"));
+    a.meets(&mut b);
+    assert_eq!((a.questions(), b.task("t").spec.notes.as_str()), (vec![], "ONE\n2\n3\n4\nFIVE"));
+}
+
+fn answers(place: &mut Place, given: Answer) {
+    let conflict = place.merged().conflicts.remove(0);
+    let actions = answer(&place.set, &conflict, &given).unwrap();
+    place.seconds += 1;
+    let Stamp { at, by, from } = stamp(&place.by, &place.by.name, place.seconds);
+    let record = place.set.record(at, by, from, actions).unwrap();
+    place.set.insert(ParsedRecord::from(record));
+    place.import();
+}
+
+#[test]
+fn keeping_beside_removing_is_a_question_again() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    b.does(ask::comment("t", "still needed"));
+    a.meets(&mut b);
+    answers(&mut a, Answer::Remove);
+    answers(&mut b, Answer::Keep);
+    a.meets(&mut b);
+    assert_eq!(
+        a.questions(),
+        ["person:a (a) removed t, and had not seen that person:b (b) wanted to keep t; nothing was removed"]
+    );
+    assert!(b.plan.task("t").is_some());
+    answers(&mut b, Answer::Remove);
+    a.meets(&mut b);
+    assert!(a.questions().is_empty() && a.plan.task("t").is_none() && b.plan.task("t").is_none());
+}
+
+#[test]
+fn stops_that_meet_come_to_the_same_phase() {
+    let finish = |phase| Command::FinishPlan { phase, summary: "so".into() };
+    let stops = [
+        Command::Reject { reason: "no".into() },
+        Command::Pause { reason: "wait".into() },
+        finish(Phase::Completed),
+        finish(Phase::Failed),
+        finish(Phase::Cancelled),
+    ];
+    for one in &stops {
+        for other in &stops {
+            let (mut a, mut b) = two(&["t"]);
+            a.does(one.clone());
+            b.does(other.clone());
+            a.meets(&mut b);
+            assert_eq!(a.plan.state().phase, b.plan.state().phase, "{one:?} beside {other:?}");
+        }
+        let (mut a, mut b) = two(&["t"]);
+        b.does(Command::RequestApproval { message: "please".into() });
+        a.does(one.clone());
+        a.meets(&mut b);
+        assert_eq!(a.plan.state().phase, b.plan.state().phase, "{one:?} beside a request");
+    }
+}
+
+#[test]
+fn a_plan_whose_tasks_all_ended_elsewhere_has_ended() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Activate);
+    a.does(ask::start("t"));
+    a.does(ask::finish("t", crate::kit::done()));
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Completed, Phase::Completed));
+    let more = waypost_core::TaskSpec::new(id("more"), "more");
+    b.does(Command::AddTasks { tasks: vec![more], place: Position::Last });
+    a.meets(&mut b);
+    assert!(!a.plan.state().phase.is_finished() && !b.plan.state().phase.is_finished());
+}
+
+#[test]
+fn more_heads_than_a_record_can_name_are_named_by_the_next_ones() {
+    let (mut a, mut b) = two(&["t"]);
+    let heads = waypost_core::limits::RECORD_PARENTS_MAX + 100;
+    let root = a.set.clone();
+    for number in 0..heads {
+        let text = format!("comment {number}");
+        let action = Action::Comment { task: root_reference(&root), text, by: None, at: None };
+        let Stamp { at, by, from } = stamp(&ada(), "c", 20);
+        a.set.insert(ParsedRecord::from(root.record(at, by, from, vec![action]).unwrap()));
+    }
+    a.import();
+    for _ in 0..2 {
+        a.does(label("t", &[if a.task("t").state.labels().is_empty() { "one" } else { "two" }]));
+    }
+    assert_eq!(a.set.heads().len(), 1);
+    a.meets(&mut b);
+    assert_eq!(a.task("t").state.labels(), b.task("t").state.labels());
+}
+
+/// Names the task `t` of a set.
+fn root_reference(set: &OperationSet) -> TaskRef {
+    let root = set.records().next().unwrap().id();
+    format!("t#{}", root.prefix(6)).parse().unwrap()
 }
