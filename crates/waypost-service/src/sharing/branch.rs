@@ -15,6 +15,8 @@ pub struct SharedBranch {
     pub place: String,
     /// The address of the remote, or of the repository if it has none: what trust is about.
     pub address: String,
+    /// What the plans that travel here are marked with, if the store lies outside of the repository and may serve others.
+    pub home: Option<String>,
     /// Whether a person has trusted what comes from that remote.
     pub trusted: bool,
 }

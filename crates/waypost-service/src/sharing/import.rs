@@ -6,7 +6,7 @@ use waypost_core::operation::{
     CloneTag, Inserted, MergeRequest, OperationSet, ParsedRecord, RecordId, merge,
 };
 use waypost_core::{Command, PlanId};
-use waypost_store::{PlanState, SharedRow};
+use waypost_store::{Committed, PlanState, SharedRow};
 
 use super::branch::SharedBranch;
 use super::derive::{Derived, sync_actor};
@@ -62,7 +62,12 @@ impl Service {
         self.settle(|| self.import_once(arrived, tag, shared))
     }
 
-    fn import_target(&self, plan: &PlanId, tag: &CloneTag) -> Result<ImportTarget, SharingError> {
+    fn import_target(
+        &self,
+        plan: &PlanId,
+        tag: &CloneTag,
+        shared: &SharedBranch,
+    ) -> Result<ImportTarget, SharingError> {
         let (share, state) =
             self.plans().store().query(|read| Ok((rows::share_of(read, plan)?, read.plan_state(plan)?)))?;
         Ok(match (share, state) {
@@ -71,13 +76,17 @@ impl Service {
                 ImportTarget::Aside("another plan of that name is here, and it is not shared")
             }
             (Some(share), _) if !share.shared => ImportTarget::Aside("it is not shared here any more"),
+            (Some(share), _) if share.home != shared.home => ImportTarget::Aside(
+                "this store shares it through another repository; `waypost share` moves it here",
+            ),
             (Some(_), PlanState::Stored { .. }) => {
                 let derived = self.derive_records(plan, tag)?;
                 let version = Some(derived.version);
                 ImportTarget::Merges(Box::new(derived), version)
             }
             (share, PlanState::Unused) => {
-                let share = share.unwrap_or(PlanShare { shared: true, ..PlanShare::default() });
+                let new = PlanShare { shared: true, home: shared.home.clone(), ..PlanShare::default() };
+                let share = share.unwrap_or(new);
                 let set = self.plans().store().query(|read| rows::records(read, plan))?;
                 ImportTarget::Merges(Box::new(Derived { share, set, version: 0, made: 0 }), None)
             }
@@ -91,7 +100,7 @@ impl Service {
         shared: &SharedBranch,
     ) -> Result<Option<Imported>, SharingError> {
         let Arrived { plan, records, strange, whole } = arrived;
-        let (derived, version) = match self.import_target(plan, tag)? {
+        let (derived, version) = match self.import_target(plan, tag, shared)? {
             ImportTarget::Merges(derived, version) => (derived, version),
             ImportTarget::Aside(reason) => {
                 return Ok(Some(Imported { aside: Some(reason.to_owned()), ..Imported::default() }));
@@ -142,18 +151,18 @@ impl Service {
         imported.refused = refused.map(|(id, why)| format!("plan {plan}: record {id}: {why}")).collect();
         imported.aside.clone_from(&share.problem);
         let stored = self.store_import(plan, version, command, &share, &put)?;
-        Ok(stored.map(|changed| Imported { changed, ..imported }))
+        Ok(stored.map(|stored| Imported { changed: stored.changed, ..imported }))
     }
 
     /// Writes the version and the rows. A merge that the plan refuses leaves the plan as it is and keeps the records.
-    fn store_import(
+    pub(super) fn store_import(
         &self,
         plan: &PlanId,
         version: Option<u64>,
         command: Option<Command>,
         share: &PlanShare,
         put: &[SharedRow],
-    ) -> Result<Option<bool>, SharingError> {
+    ) -> Result<Option<Committed>, SharingError> {
         let rows_of = |share: PlanShare| {
             let (plan, put) = (plan.clone(), put.to_vec());
             move |version| {
@@ -169,11 +178,10 @@ impl Service {
             Err(SharingError::Service(error @ (ServiceError::Refused(_) | ServiceError::Invalid { .. }))) => {
                 error.to_string()
             }
-            written => return Ok(written?.map(|committed| committed.changed)),
+            written => return written,
         };
         let share = PlanShare { problem: Some(refusal), ..share.clone() };
-        let stored = self.write_shared(plan, sync_actor(), version, Vec::new(), rows_of(share))?;
-        Ok(stored.map(|_| false))
+        self.write_shared(plan, sync_actor(), version, Vec::new(), rows_of(share))
     }
 }
 

@@ -26,6 +26,9 @@ pub(super) struct PlanShare {
     /// The number of records of a newer version of Waypost, which are passed on and do not count here.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) newer: usize,
+    /// Where it travels, if the store serves several repositories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) home: Option<String>,
     /// Why the records were not merged, although they are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,

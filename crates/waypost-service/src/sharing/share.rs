@@ -9,6 +9,7 @@ use super::branch::SharedBranch;
 use super::error::SharingError;
 use super::reply::{ShareReply, SharedPlan, SharingStatus, WithheldPlan};
 use super::rows::{self, DrawnTag};
+use super::secrets::SecretScan;
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -85,7 +86,21 @@ impl Service {
         shared: &SharedBranch,
         plans: &[PlanId],
     ) -> Result<ShareReply, SharingError> {
+        self.share_with(by, shared, plans, SecretScan::Refuse)
+    }
+
+    /// Does the same, and may share what looks like a secret.
+    pub fn share_with(
+        &self,
+        by: &Caller,
+        shared: &SharedBranch,
+        plans: &[PlanId],
+        scan: SecretScan,
+    ) -> Result<ShareReply, SharingError> {
         person(by, "share a plan")?;
+        if scan == SecretScan::Refuse {
+            self.refuse_secrets(shared, plans)?;
+        }
         let lock = self.sharing_lock()?;
         let tag = self.ensure_tag(shared)?;
         // What another clone shared under the same id must be known first.
@@ -94,9 +109,11 @@ impl Service {
         for plan in plans {
             let known = self.plans().store().query(|read| rows::share_of(read, plan))?;
             match known {
-                Some(share) if share.shared => reply.unchanged.push(plan.clone()),
+                Some(share) if share.shared && share.home == shared.home => {
+                    reply.unchanged.push(plan.clone());
+                }
                 Some(share) => {
-                    let share = rows::PlanShare { shared: true, ..share };
+                    let share = rows::PlanShare { shared: true, home: shared.home.clone(), ..share };
                     let store = self.plans().store();
                     store.write(&mut |write| rows::put_share(write, plan, &share))?;
                     // What arrived meanwhile is read again, with the whole branch.
@@ -106,7 +123,7 @@ impl Service {
                 }
                 None if taken.contains(plan) => return Err(SharingError::Taken(plan.clone())),
                 None => {
-                    reply.records += self.first_records(plan, &tag, &by.actor)?;
+                    reply.records += self.first_records(plan, &tag, &by.actor, shared.home.as_deref())?;
                     reply.plans.push(plan.clone());
                 }
             }

@@ -236,14 +236,15 @@ impl<'a> Run<'a> {
     fn import(&mut self) -> Result<(), SharingError> {
         let seen = self.service.plans().store().query(rows::seen_branch)?;
         let name = self.shared.name.as_str().to_owned();
+        let is_other_branch = seen.as_ref().is_some_and(|seen| seen.name != name);
         let seen = seen.filter(|seen| seen.name == name);
         let tip = self.tip()?;
         let known = seen.as_ref().map(|seen| Oid::new(&seen.commit)).transpose()?;
-        if tip == known {
+        if tip == known && !is_other_branch {
             return Ok(());
         }
         let Some(tip) = tip else {
-            // Somebody deleted the branch: all of it is to be written again.
+            // Somebody deleted the branch, or the configuration names another one: all of it is to be written again.
             let plans: Vec<PlanId> = self.shared_plans()?;
             for plan in plans {
                 self.import_plan(&Arrived::nothing(plan))?;
@@ -262,7 +263,8 @@ impl<'a> Run<'a> {
 
     fn shared_plans(&self) -> Result<Vec<PlanId>, SharingError> {
         let shares = self.service.plans().store().query(rows::shares)?.into_iter();
-        Ok(shares.filter(|(_, share)| share.shared).map(|(plan, _)| plan).collect())
+        let is_here = |share: &rows::PlanShare| share.shared && share.home == self.shared.home;
+        Ok(shares.filter(|(_, share)| is_here(share)).map(|(plan, _)| plan).collect())
     }
 
     fn put_seen(&self, tip: Option<&Oid>) -> Result<(), SharingError> {

@@ -30,8 +30,8 @@ use super::field::{Contest, Field};
 use super::ids::{RecordId, TaskRef};
 use super::set::{OperationSet, TaskKey};
 use crate::{
-    Actor, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status, Task,
-    TaskExtras, TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
+    Actor, ActorKind, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status,
+    Task, TaskExtras, TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
 };
 
 /// The name of the system actor that holds tasks while a question about them is open.
@@ -700,7 +700,12 @@ impl<'a> Merge<'a> {
         let all = texts.iter().map(|text| text.as_str()).collect::<Vec<&str>>().join("\n\n");
         let all = (!texts.is_empty() && all.len() <= limits::TEXT_BYTES_MAX).then_some(all);
         let text = all.as_ref().or(*text);
-        self.states[task as usize] = state_of(*outcome, text, *output, record.at(), record.by());
+        let mut state = state_of(*outcome, text, *output, record.at(), record.by());
+        // What a person stopped, no agent opens again in any clone.
+        if *outcome == OutcomeKind::Cancelled && record.by().kind == ActorKind::Person {
+            state.change_aside(|aside| aside.stopped_by = Some(record.by().clone()));
+        }
+        self.states[task as usize] = state;
     }
 
     /// Chooses parents and dependencies. The dependencies are the numbers of tasks, each with its place in the total order.

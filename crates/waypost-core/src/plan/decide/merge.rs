@@ -57,7 +57,7 @@ impl Plan {
         let draft = self.as_written_here(&request.draft);
         let mut after = self.clone();
         let mut events = vec![merged(request, to_draft)];
-        events.extend(self.released(&draft));
+        events.extend(self.released(&draft, &request.renamed));
         events.extend(self.replacement(&draft));
         for event in &events {
             after.evolve(event, at);
@@ -134,8 +134,9 @@ impl Plan {
         draft
     }
 
-    /// Returns the releases of running tasks that are removed, get children, or would run something else.
-    fn released(&self, draft: &Draft) -> Vec<Event> {
+    /// Returns the releases of running tasks that are removed, get children, would run something else, or are called
+    /// something else: whoever works on one must not report on the task that has its name now.
+    fn released(&self, draft: &Draft, renamed: &[TaskId]) -> Vec<Event> {
         if self.running.is_empty() {
             return Vec::new();
         }
@@ -144,14 +145,15 @@ impl Plan {
         let parents: HashSet<&TaskId> =
             draft.tasks.iter().filter_map(|task| task.spec.parent.as_ref()).collect();
         let goes_on = |old: &TaskSpec| {
-            specs.get(old.id.as_str()).is_some_and(|new| {
-                let runs_the_same =
-                    (&old.work, &old.check, &old.locks) == (&new.work, &new.check, &new.locks);
-                runs_the_same && (old.skip || !new.skip) && !parents.contains(&old.id)
-            })
+            !renamed.contains(&old.id)
+                && specs.get(old.id.as_str()).is_some_and(|new| {
+                    let runs_the_same =
+                        (&old.work, &old.check, &old.locks) == (&new.work, &new.check, &new.locks);
+                    runs_the_same && (old.skip || !new.skip) && !parents.contains(&old.id)
+                })
         };
         let stopped = self.running.iter().map(|&number| self.spec_of(number)).filter(|old| !goes_on(old));
-        let reason = "its work was changed or removed by an import";
+        let reason = "its work was changed, removed or renamed by an import";
         stopped.map(|old| Event::TaskReleased { task: old.id.clone(), reason: reason.to_owned() }).collect()
     }
 
@@ -266,7 +268,8 @@ impl Plan {
             Status::Cancelled => {
                 reset(events);
                 let reason = wanted.reason.clone().unwrap_or_default();
-                events.push(Event::TasksCancelled { tasks: vec![task], reason, by: None });
+                let by = wanted.stopped_by().cloned();
+                events.push(Event::TasksCancelled { tasks: vec![task], reason, by });
             }
             Status::Pending | Status::Running => match wanted.reported() {
                 Some(report) => {

@@ -1,10 +1,10 @@
 //! Two clones do something without knowing of each other, and meet.
 
 use waypost_core::operation::{
-    Action, Answer, CloneTag, MergeRequest, Merged, OperationSet, ParsedRecord, Stamp, TaskRef, answer,
-    derive, merge, share,
+    Action, Answer, CloneTag, Inserted, MergeRequest, Merged, OperationSet, ParsedRecord, RecordId, Stamp,
+    TaskRef, answer, derive, merge, share,
 };
-use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Task, TaskChanges};
+use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Status, Task, TaskChanges};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::{ada, ask, at, plan_id};
@@ -63,26 +63,37 @@ impl Place {
 
     fn meets(&mut self, other: &mut Self) {
         let theirs: Vec<ParsedRecord> = other.set.records().cloned().collect();
-        for record in self.set.records() {
-            other.set.insert(record.clone());
+        let ours: Vec<ParsedRecord> = self.set.records().cloned().collect();
+        other.receive(ours);
+        self.receive(theirs);
+    }
+
+    fn receive(&mut self, records: Vec<ParsedRecord>) {
+        let mut new = Vec::new();
+        for record in records {
+            let id = record.id();
+            if self.set.insert(record) == Inserted::New {
+                new.push(id);
+            }
         }
-        for record in theirs {
-            self.set.insert(record);
-        }
-        self.import();
-        other.import();
+        self.import_with(&new);
     }
 
     /// Turns the plan into what the records say, and returns what that took.
     fn import(&mut self) -> Vec<Event> {
+        self.import_with(&[])
+    }
+
+    fn import_with(&mut self, new: &[RecordId]) -> Vec<Event> {
         self.seconds += 1;
-        let request = MergeRequest::of(&self.set, &self.merged(), &[]);
+        let request = MergeRequest::of(&self.set, &self.merged(), new);
         let command = Command::Merge(Box::new(request));
         let events = self.plan.decide(&Actor::system("sync"), at(self.seconds), &command).unwrap();
         if !events.is_empty() {
             self.plan.advance(&events, at(self.seconds));
         }
-        let again = self.plan.decide(&Actor::system("sync"), at(self.seconds), &command).unwrap();
+        let again = Command::Merge(Box::new(MergeRequest::of(&self.set, &self.merged(), &[])));
+        let again = self.plan.decide(&Actor::system("sync"), at(self.seconds), &again).unwrap();
         assert_eq!(again, [], "another import would change something more");
         events
     }
@@ -278,13 +289,13 @@ fn a_task_that_runs_goes_on_through_an_import_unless_it_is_removed_or_ended_else
         let attempt = b.task("t").state.attempt;
         a.does(act.clone());
         a.meets(&mut b);
-        let is_running = b.task("t").state.status == waypost_core::Status::Running;
+        let is_running = b.task("t").state.status == Status::Running;
         assert_eq!(is_running, runs, "{act:?}");
         if runs {
             assert_eq!(b.task("t").state.attempt, attempt);
             b.does(ask::finish("t", crate::kit::done()));
             a.meets(&mut b);
-            assert_eq!(a.task("t").state.status, waypost_core::Status::Done, "{act:?}");
+            assert_eq!(a.task("t").state.status, Status::Done, "{act:?}");
         }
     }
 }
@@ -424,4 +435,46 @@ fn more_heads_than_a_record_can_name_are_named_by_the_next_ones() {
 fn root_reference(set: &OperationSet) -> TaskRef {
     let root = set.records().next().unwrap().id();
     format!("t#{}", root.prefix(6)).parse().unwrap()
+}
+
+#[test]
+fn who_works_on_a_task_that_lost_its_name_cannot_report_on_the_one_that_has_it_now() {
+    let (mut a, mut b) = two(&["t"]);
+    let deploy = |whose: &str| Command::AddTasks {
+        tasks: vec![waypost_core::TaskSpec::new(id("deploy"), whose)],
+        place: Position::Last,
+    };
+    a.does(deploy("of a"));
+    b.does(deploy("of b"));
+    for place in [&mut a, &mut b] {
+        place.does(Command::Activate);
+        place.does(ask::start("deploy"));
+    }
+    a.meets(&mut b);
+    let (keeps, loses) = if a.task("deploy").state.status == Status::Running { (&a, &b) } else { (&b, &a) };
+    assert_eq!(keeps.task("deploy").spec, loses.task("deploy").spec);
+    assert_eq!(loses.task("deploy").state.status, Status::Pending);
+    let report = Command::FinishTask {
+        task: id("deploy"),
+        attempt: Some(1),
+        outcome: crate::kit::done(),
+        retry: None,
+    };
+    let refused = loses.plan.decide(&loses.by, at(1_000_000), &report);
+    assert!(refused.is_err(), "{refused:?}");
+    let taken = keeps.plan.decide(&keeps.by, at(1_000_000), &report);
+    assert!(taken.is_ok(), "{taken:?}");
+}
+
+#[test]
+fn a_task_that_a_person_cancelled_is_opened_by_no_agent_of_another_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(ask::cancel("t"));
+    a.meets(&mut b);
+    assert_eq!(b.task("t").state.stopped_by(), Some(&Actor::person("a")));
+    let refused = b.plan.decide(&crate::kit::agent(), at(100_000), &ask::retry("t"));
+    assert!(refused.is_err(), "{refused:?}");
+    b.does(ask::retry("t"));
+    a.meets(&mut b);
+    assert_eq!(a.task("t").state.status, Status::Pending);
 }
