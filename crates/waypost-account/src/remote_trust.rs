@@ -9,6 +9,7 @@ use waypost_core::{Actor, Timestamp};
 
 use crate::account::{Account, Records};
 use crate::account_files::AccountFileError;
+use crate::trust::{record_files, remove_record};
 
 /// The record of a trusted remote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,13 +37,32 @@ impl RemoteTrust {
     /// Reads the record of a remote and a reference.
     pub fn read(account: &Account, address: &str, reference: &str) -> Result<Option<Self>, AccountFileError> {
         let Some(file) = file(account, address, reference) else { return Ok(None) };
-        let Some(bytes) = account.read(&file)? else { return Ok(None) };
-        let record: Self = serde_json::from_slice(&bytes).map_err(|error| AccountFileError::Malformed {
-            file: file.clone(),
-            what: format!("this is not a trust record: {error}"),
-        })?;
+        let record = Self::read_file(account, &file)?;
         // A record that was copied from elsewhere names another remote.
-        Ok(Some(record).filter(|record| record.address == address && record.reference == reference))
+        Ok(record.filter(|record| record.address == address && record.reference == reference))
+    }
+
+    fn read_file(account: &Account, file: &Path) -> Result<Option<Self>, AccountFileError> {
+        let Some(bytes) = account.read(file)? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| AccountFileError::Malformed {
+            file: file.to_owned(),
+            what: format!("this is not a trust record: {error}"),
+        })
+    }
+
+    /// Lists the records by address and reference.
+    pub fn list(account: &Account) -> Result<Vec<Self>, AccountFileError> {
+        let mut records: Vec<Self> = Vec::new();
+        for path in record_files(account, Records::Remotes)? {
+            records.extend(Self::read_file(account, &path)?);
+        }
+        records.sort_by(|one, other| (&one.address, &one.reference).cmp(&(&other.address, &other.reference)));
+        Ok(records)
+    }
+
+    /// Removes the record of a remote and a reference. Returns whether there was one.
+    pub fn remove(account: &Account, address: &str, reference: &str) -> Result<bool, AccountFileError> {
+        file(account, address, reference).map_or(Ok(false), remove_record)
     }
 
     /// Writes the record. Returns whether the account can keep records.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -165,30 +165,39 @@ impl<'a> TrustRecords<'a> {
     /// Removes the record of a folder. Returns whether there was one.
     pub fn remove(&self, folder: &Path) -> Result<bool, AccountFileError> {
         let Some(file) = self.account.record_file(Records::Trust, folder) else { return Ok(false) };
-        match fs::remove_file(&file) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(AccountFileError::Io { file, error }),
-        }
+        remove_record(file)
     }
 
     /// Lists the records by path. One that cannot be read is an error, not left out.
     pub fn list(&self) -> Result<Vec<TrustRecord>, AccountFileError> {
-        let Some(folder) = self.account.records_folder(Records::Trust) else { return Ok(Vec::new()) };
-        let failed = |error| AccountFileError::Io { file: folder.clone(), error };
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
-        };
         let mut records = Vec::new();
-        for entry in entries.take(TRUST_RECORDS_MAX) {
-            let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|ending| ending == "json") {
-                records.extend(self.read_file(&path)?);
-            }
+        for path in record_files(self.account, Records::Trust)? {
+            records.extend(self.read_file(&path)?);
         }
         records.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(records)
+    }
+}
+
+/// Lists the files of one kind of records.
+pub(crate) fn record_files(account: &Account, kind: Records) -> Result<Vec<PathBuf>, AccountFileError> {
+    let Some(folder) = account.records_folder(kind) else { return Ok(Vec::new()) };
+    let failed = |error| AccountFileError::Io { file: folder.clone(), error };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let paths = entries.take(TRUST_RECORDS_MAX).map(|entry| Ok(entry.map_err(failed)?.path()));
+    let paths = paths.collect::<Result<Vec<PathBuf>, AccountFileError>>()?;
+    Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect())
+}
+
+/// Removes a record. Returns whether there was one.
+pub(crate) fn remove_record(file: PathBuf) -> Result<bool, AccountFileError> {
+    match fs::remove_file(&file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(AccountFileError::Io { file, error }),
     }
 }

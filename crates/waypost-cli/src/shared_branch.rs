@@ -22,11 +22,9 @@ use crate::workspace_config::account_file;
 /// Where the machine names itself.
 const MACHINE: &str = "/etc/machine-id";
 
-/// The branch, with the address that trust is about.
+/// The branch, as people name and trust it.
 pub struct FoundBranch {
     pub shared: SharedBranch,
-    /// The address of the remote; the folder of the repository if it has none.
-    pub address: String,
 }
 
 /// Finds the branch for the store of this command. The store has to exist.
@@ -47,8 +45,21 @@ pub fn find_with(folders: &Folders, config: &Config, place: &StoreLocation) -> O
     let record =
         RemoteTrust::read(account(), &address, name.as_str()).map_err(|error| account_file(&error))?;
     let trusted = record.is_some();
-    let shared = SharedBranch { repository, name, remote, place: place_of(place), trusted };
-    Ok(FoundBranch { shared, address })
+    let home = serves_others(place, &repository).then(|| address.clone());
+    let shared = SharedBranch { repository, name, remote, place: place_of(place), address, home, trusted };
+    Ok(FoundBranch { shared })
+}
+
+/// Whether a store lies outside of the repository, so that others may use it, too.
+fn serves_others(place: &StoreLocation, repository: &Repository) -> bool {
+    let path = match place.location.split_once(':') {
+        Some(("sqlite" | "file", path)) => Path::new(path),
+        Some(_) | None => return true,
+    };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let common = real(repository.common_folder());
+    let root = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
+    !real(path).starts_with(root)
 }
 
 /// What tells a store from a copy of it: its machine and the number of its file.
@@ -67,7 +78,7 @@ impl FoundBranch {
     /// Records that a person trusts what comes from there. Returns whether the account can keep the record.
     pub fn trust(&mut self, context: &Context, via: &str) -> Outcome<bool> {
         let record = RemoteTrust {
-            address: self.address.clone(),
+            address: self.shared.address.clone(),
             reference: self.shared.name.as_str().to_owned(),
             trusted_at: text::now(),
             by: context.actor()?,
@@ -81,7 +92,7 @@ impl FoundBranch {
 
     /// The address as it is shown: without a password.
     pub fn shown(&self) -> String {
-        reveal(&waypost_store::without_password(&self.address)).into_owned()
+        reveal(&waypost_store::without_password(&self.shared.address)).into_owned()
     }
 
     /// The branch as a person would name it: that of the remote, if there is one.
@@ -112,6 +123,9 @@ impl From<SharingError> for Failure {
                 "`waypost sync` imports it, unless a plan of that name is here: then give yours another id"
             }
             SharingError::Newer(_) => "update Waypost",
+            SharingError::Secrets(_) => {
+                "remove it, or name an environment variable instead; `waypost share --allow-secrets` shares it all the same"
+            }
             SharingError::Records { .. } => "`waypost doctor` checks the store",
             SharingError::NoSuchQuestion { .. } => "`waypost conflicts` lists the open questions",
             SharingError::WhichQuestion { .. } => "name the task and the field",
@@ -123,10 +137,17 @@ impl From<SharingError> for Failure {
             | SharingError::Busy
             | SharingError::NeedsPerson { .. }
             | SharingError::Taken(_)
+            | SharingError::Secrets(_)
             | SharingError::Records { .. } => Exit::Failed,
             SharingError::NotShared(_) | SharingError::NoSuchQuestion { .. } => Exit::NotFound,
             SharingError::Newer(_) => Exit::Outdated,
             SharingError::WhichQuestion { .. } | SharingError::BadAnswer(_) => Exit::Usage,
+        };
+        let facts = match &error {
+            SharingError::Secrets(found) => {
+                [("secrets".to_owned(), serde_json::json!(found))].into_iter().collect()
+            }
+            _ => serde_json::Map::new(),
         };
         match error {
             SharingError::Service(error) => error.into(),
@@ -134,12 +155,15 @@ impl From<SharingError> for Failure {
             | SharingError::Busy
             | SharingError::NeedsPerson { .. }
             | SharingError::Taken(_)
+            | SharingError::Secrets(_)
             | SharingError::Records { .. }
             | SharingError::NotShared(_)
             | SharingError::NoSuchQuestion { .. }
             | SharingError::Newer(_)
             | SharingError::WhichQuestion { .. }
-            | SharingError::BadAnswer(_) => Self { code, ..Self::new(exit, message, hint) },
+            | SharingError::BadAnswer(_) => {
+                Self { code, facts: Box::new(facts), ..Self::new(exit, message, hint) }
+            }
         }
     }
 }

@@ -393,6 +393,12 @@ pub enum Event {
         by: Actor,
         /// The text of the comment.
         text: String,
+        /// When it was written, if not with this version: another clone of a shared plan wrote it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+        /// Its place among the comments, from 0, if it is not the last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<u32>,
     },
     /// The labels of a task changed.
     TaskLabeled {

@@ -271,12 +271,18 @@ impl TaskExtras {
 
     /// Stores a comment. At the limit, drops the oldest one, those of people last: nobody silences them by talking.
     pub(crate) fn add_comment(&mut self, comment: Comment) {
+        self.insert_comment(comment, None);
+    }
+
+    /// Stores a comment at a place, or as the last one; drops one as [`Self::add_comment`] does.
+    pub(crate) fn insert_comment(&mut self, comment: Comment, place: Option<u32>) {
         if self.comments.len() >= limits::COMMENTS_MAX {
             let by_others = |comment: &Comment| comment.by.kind != ActorKind::Person;
             let oldest = self.comments.iter().position(by_others).unwrap_or(0);
             self.comments.remove(oldest);
         }
-        self.comments.push(comment);
+        let last = self.comments.len();
+        self.comments.insert(place.map_or(last, |place| last.min(place as usize)), comment);
     }
 
     /// Stores an answer; at the limit, drops the oldest one.

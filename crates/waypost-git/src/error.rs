@@ -98,11 +98,13 @@ impl GitError {
         match self {
             Self::NoProgram(_) => "install git",
             Self::Io { .. } | Self::Failed { .. } | Self::Malformed { .. } => {
-                "run the same git command by hand"
+                "git's own message says why; nothing was changed"
             }
             Self::TimedOut { .. } => "check the connection to the remote, then try again",
             Self::NoRepository(_) => "run `git init`, or change to a folder of a repository",
+            Self::BadName { what: "the commit", .. } => "`git branch --all` lists what is here",
             Self::BadName { .. } => "check [git] in the configuration",
+            Self::NotOurs { name, .. } if !name.starts_with("refs/") => "name a branch that Waypost wrote",
             Self::NotOurs { .. } => "set git.ref in the configuration to a branch that only Waypost uses",
             Self::TooNew { .. } => "update Waypost",
             Self::CheckedOut { .. } => "check out another branch there",

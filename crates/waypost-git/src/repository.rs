@@ -48,6 +48,12 @@ impl fmt::Display for Oid {
     }
 }
 
+/// Whether git takes an address for a path: no scheme, and no host before a colon.
+fn is_path(address: &str) -> bool {
+    let host = address.split('/').next().unwrap_or_default();
+    !address.contains("://") && !host.contains(':')
+}
+
 fn bad_name(what: &'static str, name: &str, problem: &'static str) -> GitError {
     GitError::BadName { what, name: name.to_owned(), problem }
 }
@@ -141,6 +147,8 @@ pub struct Tip {
 pub struct Repository {
     git: Git,
     git_dir: String,
+    common: PathBuf,
+    /// Where git runs if it reaches a remote.
     folder: PathBuf,
     identity: OnceLock<(String, String)>,
 }
@@ -149,8 +157,13 @@ impl Repository {
     /// Finds the repository around a folder. Git itself refuses one that belongs to another user.
     pub fn find(environment: &BTreeMap<String, String>, folder: &Path) -> Result<Self, GitError> {
         let git = Git::find(environment, folder).map_err(GitError::NoProgram)?;
-        let found =
-            Self { git, git_dir: String::new(), folder: folder.to_owned(), identity: OnceLock::new() };
+        let found = Self {
+            git,
+            git_dir: String::new(),
+            common: PathBuf::new(),
+            folder: folder.to_owned(),
+            identity: OnceLock::new(),
+        };
         let output =
             found.output(Access::Read, &["rev-parse", "--path-format=absolute", "--git-common-dir"], b"")?;
         if !output.succeeded {
@@ -160,13 +173,27 @@ impl Repository {
             };
         }
         let git_dir = text(output, "rev-parse")?;
-        let folder = PathBuf::from(&git_dir);
-        Ok(Self { git_dir, folder, ..found })
+        let common = PathBuf::from(&git_dir);
+        // Git resolves a relative address from the root of the work tree.
+        let folder = match (common.file_name(), common.parent()) {
+            (Some(name), Some(root)) if name == ".git" => root.to_owned(),
+            _ => found.work_tree()?.unwrap_or_else(|| common.clone()),
+        };
+        Ok(Self { git_dir, common, folder, ..found })
+    }
+
+    fn work_tree(&self) -> Result<Option<PathBuf>, GitError> {
+        let words = ["rev-parse", "--path-format=absolute", "--show-toplevel"];
+        let output = self.output(Access::Read, &words, b"")?;
+        match output.succeeded {
+            true => Ok(Some(PathBuf::from(text(output, "rev-parse")?))),
+            false => Ok(None),
+        }
     }
 
     /// Returns the folder that all worktrees of the repository share.
     pub fn common_folder(&self) -> &Path {
-        &self.folder
+        &self.common
     }
 
     /// Returns the folder of hooks that the configuration names instead of the repository's own.
@@ -185,14 +212,20 @@ impl Repository {
         Ok(found.filter(|path| !path.is_empty()))
     }
 
-    /// Returns the address of a remote, as the configuration has it; `None` if there is no such remote.
+    /// Returns the address from which a remote is read, as git resolves it; `None` if there is no such remote. A path is
+    /// absolute, so that it means the same in every folder.
     pub fn remote_address(&self, remote: &RemoteName) -> Result<Option<String>, GitError> {
-        let setting = format!("remote.{}.url", remote.as_str());
-        let output = self.output(Access::Read, &["config", "--get", &setting], b"")?;
-        match output.succeeded {
-            true => text(output, "config").map(Some),
-            false => Ok(None),
+        let output = self.output(Access::Read, &["remote", "get-url", remote.as_str()], b"")?;
+        if !output.succeeded {
+            return Ok(None);
         }
+        let address = text(output, "remote")?;
+        if !is_path(&address) {
+            return Ok(Some(address));
+        }
+        let path = self.folder.join(&address);
+        let path = path.canonicalize().unwrap_or(path);
+        Ok(Some(path.display().to_string()))
     }
 
     /// Returns what a reference points to; `None` if there is none.
@@ -277,7 +310,8 @@ impl Repository {
             false => std::iter::once(folder.as_str()).chain(words.iter().copied()).collect(),
         };
         let mut command = self.git.prepare(access, &all);
-        command.current_dir(&self.folder);
+        let is_found = !self.common.as_os_str().is_empty();
+        command.current_dir(if is_found && access != Access::Remote { &self.common } else { &self.folder });
         if let Some((name, address)) = self.identity.get() {
             command.env("GIT_COMMITTER_NAME", name).env("GIT_COMMITTER_EMAIL", address);
         }

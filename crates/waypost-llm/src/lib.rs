@@ -14,7 +14,6 @@ mod model_request;
 mod price;
 mod probe;
 mod record_replay;
-mod redact;
 mod routing;
 pub mod token_estimate;
 pub mod wire;
@@ -30,6 +29,6 @@ pub use model_request::{Answer, Ended, ModelRequest, Purpose, Schema, Speaker, T
 pub use price::Price;
 pub use probe::{Finding, Probed, Verdict};
 pub use record_replay::{Recorded, Replayed};
-pub use redact::Redactor;
 pub use routing::{ByRole, InOrder, secrets_of};
 pub use waypost_config::Role;
+pub use waypost_text::Redactor;

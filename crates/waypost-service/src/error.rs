@@ -12,6 +12,9 @@ use crate::hint::{Hint, PersonAct, PersonVerb};
 
 /// What a signature alone does not do, as a gerund.
 pub(crate) const APPROVING_REJECTED: &str = "approving what a person rejected";
+
+/// What an agent cannot do with a plan that came from a remote which nobody has trusted.
+pub(crate) const WORKING_ON_UNTRUSTED: &str = "start a task of a plan from a remote that is not trusted yet";
 /// Maximum width of a question in a message, in columns.
 const QUESTION_COLUMNS_MAX: usize = 200;
 
@@ -454,6 +457,10 @@ impl ServiceError {
             Self::HeldByOtherSession { .. } => Hint::TakeOver,
             Self::DoubtfulDone { .. } => Hint::FailOrBeSure,
             Self::NotForWorkers { .. } => Hint::Text("an agent or a person does this".to_owned()),
+            // Starting the plan would not help.
+            Self::NeedsPerson { what, .. } if *what == WORKING_ON_UNTRUSTED => {
+                Hint::Text("ask a person to run `waypost trust` in this repository".to_owned())
+            }
             Self::NeedsPerson { act, .. } => Hint::AskPerson(act.clone()),
             // A signature is no way out there.
             Self::NeedsTerminal { what, act } if *what == APPROVING_REJECTED => Hint::AskPerson(act.clone()),

@@ -169,7 +169,7 @@ fn event_words(event: &Event) -> String {
         }
         Event::TaskHeld { task, by, reason } => with(&format!("{task} held by {by}"), reason),
         Event::TaskUnheld { task } => format!("{task} is no longer held"),
-        Event::TaskCommented { task, by, text } => with(&format!("{by} commented on {task}"), text),
+        Event::TaskCommented { task, by, text, .. } => with(&format!("{by} commented on {task}"), text),
         Event::TaskLabeled { task, labels } => match labels.as_slice() {
             [] => format!("{task} has no labels"),
             labels => format!("{task} labelled {}", labels.join(", ")),

@@ -81,8 +81,8 @@ pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_second
 pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use sharing::{
-    AnswerChoice, KeptAside, OpenQuestions, ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError,
-    SharingStatus, SyncOptions, SyncReport,
+    AnswerChoice, FoundSecret, KeptAside, OpenQuestions, ResolveReply, SecretScan, ShareReply, SharedBranch,
+    SharedPlan, SharingError, SharingStatus, SyncOptions, SyncReport, WithheldPlan,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
 pub use task_changes::{ChangesPlace, FileChange, TaskChanges, has_worktree, task_changes};

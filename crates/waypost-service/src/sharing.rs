@@ -13,11 +13,13 @@ mod offer;
 mod questions;
 mod reply;
 mod rows;
+mod secrets;
 mod share;
 mod sync;
 
 pub use branch::SharedBranch;
 pub use error::SharingError;
 pub use questions::{AnswerChoice, OpenQuestions, ResolveReply};
-pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport};
+pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport, WithheldPlan};
+pub use secrets::{FoundSecret, SecretScan};
 pub use sync::SyncOptions;

@@ -9,6 +9,7 @@ mod log_line;
 mod parse_error;
 mod quantity;
 mod quote;
+mod redact;
 mod sanitize;
 mod sgr;
 mod status;
@@ -19,6 +20,7 @@ pub use log_line::{LogLineKind, is_protocol_line};
 pub use parse_error::plain_parse_error;
 pub use quantity::{age, ago, byte_size, count, duration, from_hex, hex};
 pub use quote::{fence, quote, quote_unless_word, shell_word};
+pub use redact::{Redactor, secret_in};
 pub use sanitize::{
     REPLACEMENT, escape_json, has_hidden, is_unsafe_char, one_line, reveal, reveal_lines, sanitize,
     sanitize_line,

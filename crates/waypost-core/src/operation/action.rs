@@ -11,7 +11,10 @@ use super::ids::{BadOperationId, RecordId, TaskRef, shortened_text};
 use super::json_text;
 use super::travelling_work::TravellingWork;
 use crate::raw_json::is_default;
-use crate::{Actor, Complexity, DependencyRule, ForeignFields, Hold, Json, Lock, Refinement, Retry, TaskId};
+use crate::{
+    Actor, Comment, Complexity, DependencyRule, ForeignFields, Hold, Json, Lock, Refinement, Retry, TaskId,
+    Timestamp,
+};
 
 /// One change of a plan.
 ///
@@ -159,6 +162,19 @@ pub enum Action {
         /// The actions that were set aside.
         over: Vec<ActionRef>,
     },
+    /// Somebody commented on a task.
+    Comment {
+        /// The task.
+        task: TaskRef,
+        /// The text.
+        text: String,
+        /// Who wrote it, if not the author of the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+        /// When it was written, if not with the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
 }
 
 impl Action {
@@ -287,6 +303,15 @@ pub struct TaskStart {
     /// How the task had ended when it was shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StartState>,
+    /// The labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// Who is to take care of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// The comments, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<Comment>,
 }
 
 /// The end with which a task begins: it was shared with its plan.
@@ -316,6 +341,8 @@ pub enum ListField {
     Locks,
     /// The expected tools.
     Tools,
+    /// The labels.
+    Labels,
 }
 
 impl ListField {

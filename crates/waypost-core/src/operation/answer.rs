@@ -45,6 +45,12 @@ pub enum AnswerError {
         /// What the conflict is about.
         subject: String,
     },
+    /// A task needs a description.
+    #[error("{subject} cannot be empty")]
+    Empty {
+        /// What the conflict is about.
+        subject: String,
+    },
     /// None of the versions is from this record.
     #[error("none of the versions of {subject} is from record {record}")]
     NoSuchVersion {
@@ -78,6 +84,9 @@ pub fn answer(set: &OperationSet, conflict: &Conflict, answer: &Answer) -> Resul
             }
             VersionValue::Outcome { .. } | VersionValue::Shown => return Err(wrong()),
         },
+        (ConflictKind::Field(Field::Description), Answer::Text(text)) if text.trim().is_empty() => {
+            return Err(AnswerError::Empty { subject });
+        }
         (ConflictKind::Field(field), Answer::Text(text)) => {
             Action::Set { task, field: field.clone(), to: Value::from(text.as_str()), over }
         }

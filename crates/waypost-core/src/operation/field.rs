@@ -68,6 +68,8 @@ pub enum Field {
     Digest,
     /// The hold that keeps the task from starting.
     Held,
+    /// Who is to take care of the task.
+    Assignee,
     /// The preserved fields of this foreign format.
     Foreign(String),
 }
@@ -83,7 +85,7 @@ pub enum Contest {
     LastHolds,
 }
 
-const NAMES: [(Field, &str); 26] = [
+const NAMES: [(Field, &str); 27] = [
     (Field::Title, "title"),
     (Field::Goal, "goal"),
     (Field::Status, "status"),
@@ -110,6 +112,7 @@ const NAMES: [(Field, &str); 26] = [
     (Field::GraphNodeId, "graph_node_id"),
     (Field::Digest, "digest"),
     (Field::Held, "held"),
+    (Field::Assignee, "assignee"),
 ];
 
 /// What stands before the name of a foreign format.
@@ -192,6 +195,7 @@ impl Field {
             | Self::GraphNodeId
             | Self::Digest
             | Self::Held
+            | Self::Assignee
             | Self::Foreign(_) => Contest::Question,
         }
     }
@@ -219,6 +223,7 @@ impl Field {
             | Self::GraphNodeId
             | Self::Digest
             | Self::Held
+            | Self::Assignee
             | Self::Foreign(_) => limits::JSON_BYTES_MAX,
         }
     }
@@ -245,6 +250,12 @@ impl Field {
                 if is_key { Ok(()) } else { Err(BadValue::Wrong(self.clone())) }
             }
             (Self::Held, _) => self.read::<Option<Hold>>(to).map(|_| ()),
+            (Self::Assignee, _) => match self.read::<Option<String>>(to)? {
+                Some(who) if !is_one_line(&who, limits::ASSIGNEE_BYTES_MAX) => {
+                    Err(BadValue::Wrong(self.clone()))
+                }
+                Some(_) | None => Ok(()),
+            },
             (Self::Archived, _) => self.read::<bool>(to).map(|_| ()),
             (_, true) => {
                 let mut spec = TaskSpec::new(TaskId::trusted("t"), "");
@@ -281,7 +292,7 @@ impl Field {
         }
     }
 
-    /// Returns the value that a task has. `Parent`, `Place` and `Held` do not belong to its author's part.
+    /// Returns the value that a task has. `Parent`, `Place`, `Held` and `Assignee` do not belong to its author's part.
     pub(crate) fn of_task(&self, spec: &TaskSpec) -> Value {
         let notes = spec.thinking.as_deref();
         match self {
@@ -316,7 +327,8 @@ impl Field {
             | Self::Archived
             | Self::Parent
             | Self::Place
-            | Self::Held => Value::Null,
+            | Self::Held
+            | Self::Assignee => Value::Null,
         }
     }
 
@@ -374,7 +386,8 @@ impl Field {
             | Self::Archived
             | Self::Parent
             | Self::Place
-            | Self::Held => return Err(BadValue::NotAField(self.clone())),
+            | Self::Held
+            | Self::Assignee => return Err(BadValue::NotAField(self.clone())),
         }
         Ok(())
     }
@@ -410,7 +423,8 @@ impl Field {
             | Self::Reasoning
             | Self::GraphNodeId
             | Self::Digest
-            | Self::Held => Value::Null,
+            | Self::Held
+            | Self::Assignee => Value::Null,
         }
     }
 
@@ -450,10 +464,16 @@ impl Field {
             | Self::Reasoning
             | Self::GraphNodeId
             | Self::Digest
-            | Self::Held => return Err(BadValue::NotAField(self.clone())),
+            | Self::Held
+            | Self::Assignee => return Err(BadValue::NotAField(self.clone())),
         }
         Ok(())
     }
+}
+
+/// Whether a text is one line of at most `max` bytes, as labels and assignees are.
+pub(super) fn is_one_line(text: &str, max: usize) -> bool {
+    !text.trim().is_empty() && text.len() <= max && !text.contains(char::is_control)
 }
 
 fn value(of: &impl Serialize) -> Value {

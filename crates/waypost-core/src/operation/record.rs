@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, ListField, TaskStart};
-use super::field::{BadValue, Field};
+use super::field::{BadValue, Field, is_one_line};
 use super::ids::{CloneTag, RecordId, TaskRef, shortened_text};
 use crate::{Actor, Dependency, ExternalTaskRef, Lock, PlanId, Timestamp, limits};
 
@@ -447,6 +447,7 @@ fn check_action(action: &Action) -> Result<(), String> {
         }
         Action::Dismiss { over } if over.is_empty() => Err("it names nothing".to_owned()),
         Action::Dismiss { .. } => Ok(()),
+        Action::Comment { text, .. } => check_comment(text),
     }
 }
 
@@ -478,7 +479,26 @@ fn check_start(start: &TaskStart) -> Result<(), String> {
             return Err("its result is too long".to_owned());
         }
     }
+    if start.labels.len() > limits::LABELS_MAX || start.comments.len() > limits::COMMENTS_MAX {
+        return Err("it has too many labels or comments".to_owned());
+    }
+    let labels = start.labels.iter().map(|label| is_one_line(label, limits::LABEL_BYTES_MAX));
+    let assignee = start.assignee.iter().map(|who| is_one_line(who, limits::ASSIGNEE_BYTES_MAX));
+    if !labels.chain(assignee).all(|is_fine| is_fine) {
+        return Err("its labels and its assignee must be short lines".to_owned());
+    }
+    start.comments.iter().try_for_each(|comment| check_comment(&comment.text))?;
     start.locks.iter().try_for_each(check_lock)
+}
+
+fn check_comment(text: &str) -> Result<(), String> {
+    match text.len() {
+        0 => Err("the comment is empty".to_owned()),
+        found if found > limits::COMMENT_BYTES_MAX => {
+            Err(format!("the comment has {found} bytes; the maximum is {}", limits::COMMENT_BYTES_MAX))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks the inputs of work.
@@ -503,6 +523,10 @@ fn check_item(list: ListField, item: &serde_json::Value) -> Result<(), String> {
             Err(_) => Err("it is not a lock"),
         },
         ListField::Tools => item.as_str().map(|_| ()).ok_or("it is not a tool"),
+        ListField::Labels => {
+            let label = item.as_str().filter(|label| is_one_line(label, limits::LABEL_BYTES_MAX));
+            label.map(|_| ()).ok_or("it is not a label")
+        }
     }
     .map_err(str::to_owned)
 }

@@ -58,6 +58,9 @@ enum Completeness {
     Complete,
     /// It does, although some of its ancestors are missing. New records do not name it as a parent.
     Waiting,
+    /// It, or an ancestor of it, is of a newer version of Waypost: nobody here has seen it, so that new records do not name
+    /// it as a parent either. It counts if this version can read it.
+    Unread,
     /// It does not.
     Refused,
 }
@@ -142,20 +145,22 @@ impl OperationSet {
 
     fn completeness(&self, clock: u64, id: RecordId) -> Completeness {
         let Some((record, _)) = self.records.get(&(clock, id)) else { return Completeness::Waiting };
-        let (mut is_complete, mut least) = (true, 1);
+        let (mut is_exact, mut is_read, mut least) = (true, record.known().is_some(), 1);
         for parent in record.parents() {
             let known = self.clocks.get(parent).and_then(|&clock| self.records.get(&(clock, *parent)));
             match known {
                 Some((above, completeness)) => {
-                    is_complete &= *completeness == Completeness::Complete;
+                    is_exact &= matches!(completeness, Completeness::Complete | Completeness::Unread);
+                    is_read &= *completeness == Completeness::Complete;
                     least = least.max(above.clock() + 1);
                 }
-                None => is_complete = false,
+                None => is_exact = false,
             }
         }
         match clock {
-            clock if clock < least || is_complete && clock != least => Completeness::Refused,
-            _ if is_complete => Completeness::Complete,
+            clock if clock < least || is_exact && clock != least => Completeness::Refused,
+            _ if is_exact && is_read => Completeness::Complete,
+            _ if is_exact => Completeness::Unread,
             _ => Completeness::Waiting,
         }
     }
@@ -242,9 +247,9 @@ impl OperationSet {
         missing.filter(|(_, missing)| !missing.is_empty()).collect()
     }
 
-    /// Whether there are records of a newer version of Waypost. Then the plan is read-only here.
-    pub fn is_newer(&self) -> bool {
-        self.newer > 0
+    /// Returns the number of records of a newer version of Waypost. They are passed on, and do not count here.
+    pub fn newer(&self) -> usize {
+        self.newer
     }
 
     /// Makes the next record of this clone, which has seen the whole set. It is not inserted.
@@ -255,9 +260,13 @@ impl OperationSet {
         from: CloneTag,
         actions: Vec<Action>,
     ) -> Result<Record, RecordError> {
-        let parents = self.heads();
-        let above = parents.iter().filter_map(|parent| self.clocks.get(parent)).max();
-        let clock = above.map_or(1, |clock| clock.saturating_add(1));
+        let clock_of = |parent: &RecordId| self.clocks.get(parent).copied().unwrap_or_default();
+        let mut parents = self.heads();
+        // What it does not name, it has not seen. The next records name the rest.
+        parents.sort_by_key(|parent| std::cmp::Reverse((clock_of(parent), *parent)));
+        parents.truncate(limits::RECORD_PARENTS_MAX);
+        let clock = parents.first().map_or(0, clock_of).saturating_add(1);
+        parents.sort_unstable();
         Record::new(RecordHeader { plan: self.plan.clone(), clock, parents, at, by, from }, actions)
     }
 
@@ -268,7 +277,7 @@ impl OperationSet {
         counted.filter_map(|(record, _)| record.known())
     }
 
-    /// Returns the records that name one of these tasks and some of whose ancestors are missing.
+    /// Returns the records that name one of these tasks and that new records do not name as ancestors.
     pub(crate) fn waiting_about(&self, tasks: &[TaskKey]) -> Vec<RecordId> {
         let names: HashSet<&str> = tasks.iter().map(|key| key.name.as_str()).collect();
         let is_about = |record: &Record| {
@@ -277,8 +286,10 @@ impl OperationSet {
                 .iter()
                 .any(|action| names_of(action).iter().any(|name| names.contains(name.as_str())))
         };
-        let waiting =
-            self.records.values().filter(|(_, completeness)| *completeness == Completeness::Waiting);
+        let waiting = self
+            .records
+            .values()
+            .filter(|(_, completeness)| matches!(completeness, Completeness::Waiting | Completeness::Unread));
         let known = waiting.filter_map(|(record, _)| record.known());
         known.filter(|record| is_about(record)).map(Record::id).collect()
     }
@@ -406,7 +417,8 @@ pub(crate) fn tasks_of(action: &Action) -> impl Iterator<Item = &TaskRef> {
         | Action::Retry { task, .. }
         | Action::Claim { task, .. }
         | Action::Ask { task, .. }
-        | Action::Answer { task, .. } => (Some(task), &[]),
+        | Action::Answer { task, .. }
+        | Action::Comment { task, .. } => (Some(task), &[]),
         Action::Remove { tasks, .. } => (None, tasks),
         Action::Create(_)
         | Action::Add(_)

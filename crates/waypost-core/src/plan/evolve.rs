@@ -299,9 +299,9 @@ impl Plan {
                 self.set_hold(task, Some(Hold { by: by.clone(), reason: reason.clone() }), at);
             }
             Event::TaskUnheld { task } => self.set_hold(task, None, at),
-            Event::TaskCommented { task, by, text } => {
-                let comment = Comment { by: by.clone(), at, text: text.clone() };
-                self.annotate(task, at, |aside| aside.add_comment(comment));
+            Event::TaskCommented { task, by, text, at: written, place } => {
+                let comment = Comment { by: by.clone(), at: written.unwrap_or(at), text: text.clone() };
+                self.annotate(task, at, |aside| aside.insert_comment(comment, *place));
             }
             Event::TaskLabeled { task, labels } => {
                 self.annotate(task, at, |aside| aside.labels.clone_from(labels));

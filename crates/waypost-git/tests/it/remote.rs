@@ -186,3 +186,20 @@ impl Clone {
         self.sync()
     }
 }
+
+#[test]
+#[ignore = "needs git"]
+fn a_relative_address_is_resolved_from_the_work_tree_and_reached() {
+    let (_folder, bare, a, _) = two();
+    a.git(&["remote", "set-url", "origin", "../origin.git"]);
+    assert_eq!(
+        a.repository.remote_address(&origin()).unwrap().as_deref(),
+        Some(bare.canonicalize().unwrap().to_str().unwrap())
+    );
+    a.publish("k3m", 1, &["{}"]);
+    assert_eq!(a.sync(), Pushed::Done);
+    // What git reads is what counts, not what the remote is written as.
+    a.git(&["remote", "set-url", "origin", "https://example.org/plans"]);
+    a.git(&["config", "url./tmp/evil.git.insteadOf", "https://example.org/plans"]);
+    assert_eq!(a.repository.remote_address(&origin()).unwrap().as_deref(), Some("/tmp/evil.git"));
+}

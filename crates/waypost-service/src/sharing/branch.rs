@@ -13,6 +13,10 @@ pub struct SharedBranch {
     pub remote: Option<RemoteName>,
     /// What tells this store from a copy of it, such as the machine and the file.
     pub place: String,
+    /// The address of the remote, or of the repository if it has none: what trust is about.
+    pub address: String,
+    /// What the plans that travel here are marked with, if the store lies outside of the repository and may serve others.
+    pub home: Option<String>,
     /// Whether a person has trusted what comes from that remote.
     pub trusted: bool,
 }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use waypost_core::operation::{CloneTag, OperationSet, ParsedRecord, Record, Stamp, derive, merge, share};
+use waypost_core::operation::{
+    CloneTag, MergeRequest, OperationSet, ParsedRecord, Record, Stamp, derive, merge, share,
+};
 use waypost_core::{Actor, Command, Plan, PlanId};
 use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
 
@@ -89,19 +91,22 @@ impl Service {
             return Err(SharingError::NotShared(plan.clone()));
         };
         let version = version.unwrap_or(0);
-        // Records of a newer build would be missing among what the new ones have seen.
-        if share.derived_to >= version || set.is_newer() {
+        if share.derived_to >= version {
             return Ok(Some(Derived { share, set, version, made: 0 }));
         }
         let made = self.records_since(plan, tag, share.derived_to, &mut set)?;
-        share.derived_to = version;
-        share.questions = merge(&set).conflicts.len();
+        let merged = merge(&set);
+        // What was set aside may hold after what was done here, and names that were taken may be free.
+        let was_contested = share.questions > 0 || !merged.conflicts.is_empty() || !merged.renamed.is_empty();
+        share.questions = merged.conflicts.len();
+        let settled = was_contested.then(|| Command::Merge(Box::new(MergeRequest::of(&set, &merged, &[]))));
         let count = made.len();
-        let mut new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();
-        new.push(rows::share_row(plan, &share));
-        let stored =
-            self.write_shared(plan, sync_actor(), Some(version), Vec::new(), move |_| new.clone())?;
-        Ok(stored.map(|_| Derived { share, set, version, made: count }))
+        let new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();
+        let stored = self.store_import(plan, Some(version), settled, &share, &new)?;
+        Ok(stored.map(|stored| {
+            share.derived_to = stored.version;
+            Derived { share, set, version: stored.version, made: count }
+        }))
     }
 
     /// Derives the records of the versions after `known`, and adds them to the set.
@@ -142,6 +147,7 @@ impl Service {
         plan: &PlanId,
         tag: &CloneTag,
         by: &Actor,
+        home: Option<&str>,
     ) -> Result<usize, SharingError> {
         self.settle(|| {
             let (found, at) = (self.read(plan, Plan::clone)?, self.now()?);
@@ -149,7 +155,9 @@ impl Service {
             let records = share(&OperationSet::new(plan.clone()), &found, &stamp)
                 .map_err(|error| problem(plan, &error))?;
             let count = records.len();
-            let state = PlanShare { derived_to: found.version(), shared: true, ..PlanShare::default() };
+            let home = home.map(str::to_owned);
+            let derived_to = found.version();
+            let state = PlanShare { derived_to, shared: true, home, ..PlanShare::default() };
             let mut new: Vec<SharedRow> = records.iter().flat_map(rows::own_rows).collect();
             new.push(rows::share_row(plan, &state));
             let version = Some(found.version());

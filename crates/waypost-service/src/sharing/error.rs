@@ -4,6 +4,7 @@ use waypost_core::PlanId;
 use waypost_git::GitError;
 use waypost_store::{StoreError, WriteError};
 
+use super::secrets::FoundSecret;
 use crate::error::ServiceError;
 
 /// Why plans could not be shared or synced.
@@ -33,6 +34,12 @@ pub enum SharingError {
     /// A newer Waypost wrote records of the plan, which this build cannot merge.
     #[error("plan {0} has records of a newer Waypost, so it is read-only here")]
     Newer(PlanId),
+    /// Texts look as if they held secrets.
+    #[error(
+        "{} may hold a secret, and everybody who can read the repository can read what is shared",
+        .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    Secrets(Vec<FoundSecret>),
     /// The versions of the plan could not become records.
     #[error("plan {plan}: {problem}")]
     Records {
@@ -42,7 +49,7 @@ pub enum SharingError {
         problem: String,
     },
     /// Nobody asks that.
-    #[error("plan {plan} has no open question {about}")]
+    #[error("plan {plan} has no open question{}{about}", if about.is_empty() { "" } else { " about " })]
     NoSuchQuestion {
         /// The plan.
         plan: PlanId,
@@ -86,6 +93,7 @@ impl SharingError {
             Self::NeedsPerson { .. } => "needs_person",
             Self::NotShared(_) => "not_shared",
             Self::Taken(_) => "taken",
+            Self::Secrets(_) => "secrets",
             Self::Records { .. } => "records",
             Self::NoSuchQuestion { .. } => "no_such_question",
             Self::WhichQuestion { .. } => "ambiguous",

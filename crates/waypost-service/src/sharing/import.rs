@@ -6,8 +6,9 @@ use waypost_core::operation::{
     CloneTag, Inserted, MergeRequest, OperationSet, ParsedRecord, RecordId, merge,
 };
 use waypost_core::{Command, PlanId};
-use waypost_store::{PlanState, SharedRow};
+use waypost_store::{Committed, PlanState, SharedRow};
 
+use super::branch::SharedBranch;
 use super::derive::{Derived, sync_actor};
 use super::error::SharingError;
 use super::rows::{self, PlanShare};
@@ -18,8 +19,17 @@ use crate::service::Service;
 pub(super) struct Arrived {
     pub(super) plan: PlanId,
     pub(super) records: Vec<ParsedRecord>,
+    /// Those of them that the trusted remote does not have.
+    pub(super) strange: BTreeSet<RecordId>,
     /// Whether these are all that the branch holds of the plan, so that every other record is unpublished.
     pub(super) whole: bool,
+}
+
+impl Arrived {
+    /// The branch holds no record of the plan.
+    pub(super) fn nothing(plan: PlanId) -> Self {
+        Self { plan, records: Vec::new(), strange: BTreeSet::new(), whole: true }
+    }
 }
 
 /// What an import did.
@@ -30,6 +40,8 @@ pub(super) struct Imported {
     pub(super) changed: bool,
     /// Why the plan is not imported.
     pub(super) aside: Option<String>,
+    /// Records that are stored and do not count, with the reason.
+    pub(super) refused: Vec<String>,
 }
 
 /// How the records of a plan stand here.
@@ -45,12 +57,17 @@ impl Service {
         &self,
         arrived: &Arrived,
         tag: &CloneTag,
-        withhold: bool,
+        shared: &SharedBranch,
     ) -> Result<Imported, SharingError> {
-        self.settle(|| self.import_once(arrived, tag, withhold))
+        self.settle(|| self.import_once(arrived, tag, shared))
     }
 
-    fn import_target(&self, plan: &PlanId, tag: &CloneTag) -> Result<ImportTarget, SharingError> {
+    fn import_target(
+        &self,
+        plan: &PlanId,
+        tag: &CloneTag,
+        shared: &SharedBranch,
+    ) -> Result<ImportTarget, SharingError> {
         let (share, state) =
             self.plans().store().query(|read| Ok((rows::share_of(read, plan)?, read.plan_state(plan)?)))?;
         Ok(match (share, state) {
@@ -59,13 +76,17 @@ impl Service {
                 ImportTarget::Aside("another plan of that name is here, and it is not shared")
             }
             (Some(share), _) if !share.shared => ImportTarget::Aside("it is not shared here any more"),
+            (Some(share), _) if share.home != shared.home => ImportTarget::Aside(
+                "this store shares it through another repository; `waypost share` moves it here",
+            ),
             (Some(_), PlanState::Stored { .. }) => {
                 let derived = self.derive_records(plan, tag)?;
                 let version = Some(derived.version);
                 ImportTarget::Merges(Box::new(derived), version)
             }
             (share, PlanState::Unused) => {
-                let share = share.unwrap_or(PlanShare { shared: true, ..PlanShare::default() });
+                let new = PlanShare { shared: true, home: shared.home.clone(), ..PlanShare::default() };
+                let share = share.unwrap_or(new);
                 let set = self.plans().store().query(|read| rows::records(read, plan))?;
                 ImportTarget::Merges(Box::new(Derived { share, set, version: 0, made: 0 }), None)
             }
@@ -76,10 +97,10 @@ impl Service {
         &self,
         arrived: &Arrived,
         tag: &CloneTag,
-        withhold: bool,
+        shared: &SharedBranch,
     ) -> Result<Option<Imported>, SharingError> {
-        let Arrived { plan, records, whole } = arrived;
-        let (derived, version) = match self.import_target(plan, tag)? {
+        let Arrived { plan, records, strange, whole } = arrived;
+        let (derived, version) = match self.import_target(plan, tag, shared)? {
             ImportTarget::Merges(derived, version) => (derived, version),
             ImportTarget::Aside(reason) => {
                 return Ok(Some(Imported { aside: Some(reason.to_owned()), ..Imported::default() }));
@@ -119,23 +140,29 @@ impl Service {
             0 => None,
             _ => merge_command(&set, &mut share, &new_ids),
         };
-        if withhold && imported.new > 0 {
-            put.push(rows::withheld_row(plan));
+        let is_strange = new_ids.iter().any(|id| strange.contains(id));
+        match shared.trusted {
+            true if is_strange => put.push(rows::withheld_row(plan, "")),
+            false if imported.new > 0 => put.push(rows::withheld_row(plan, &shared.address)),
+            true | false => {}
         }
+        let is_new: BTreeSet<RecordId> = new_ids.iter().copied().collect();
+        let refused = set.refused().into_iter().filter(|(id, _)| is_new.contains(id));
+        imported.refused = refused.map(|(id, why)| format!("plan {plan}: record {id}: {why}")).collect();
         imported.aside.clone_from(&share.problem);
         let stored = self.store_import(plan, version, command, &share, &put)?;
-        Ok(stored.map(|changed| Imported { changed, ..imported }))
+        Ok(stored.map(|stored| Imported { changed: stored.changed, ..imported }))
     }
 
     /// Writes the version and the rows. A merge that the plan refuses leaves the plan as it is and keeps the records.
-    fn store_import(
+    pub(super) fn store_import(
         &self,
         plan: &PlanId,
         version: Option<u64>,
         command: Option<Command>,
         share: &PlanShare,
         put: &[SharedRow],
-    ) -> Result<Option<bool>, SharingError> {
+    ) -> Result<Option<Committed>, SharingError> {
         let rows_of = |share: PlanShare| {
             let (plan, put) = (plan.clone(), put.to_vec());
             move |version| {
@@ -151,21 +178,16 @@ impl Service {
             Err(SharingError::Service(error @ (ServiceError::Refused(_) | ServiceError::Invalid { .. }))) => {
                 error.to_string()
             }
-            written => return Ok(written?.map(|committed| committed.changed)),
+            written => return written,
         };
         let share = PlanShare { problem: Some(refusal), ..share.clone() };
-        let stored = self.write_shared(plan, sync_actor(), version, Vec::new(), rows_of(share))?;
-        Ok(stored.map(|_| false))
+        self.write_shared(plan, sync_actor(), version, Vec::new(), rows_of(share))
     }
 }
 
 /// Builds the command that turns the plan into the merged one. Returns `None` if there is nothing to merge yet.
 pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[RecordId]) -> Option<Command> {
-    if set.is_newer() {
-        share.problem = Some("a newer Waypost wrote it; update Waypost to merge it".to_owned());
-        return None;
-    }
-    share.problem = None;
+    (share.problem, share.newer) = (None, set.newer());
     if set.heads().is_empty() {
         // The records that they continue have not arrived.
         return None;

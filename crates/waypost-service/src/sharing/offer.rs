@@ -7,12 +7,9 @@ use waypost_core::{ActorKind, PlanId};
 
 use super::rows;
 use crate::caller::Caller;
-use crate::error::ServiceError;
+use crate::error::{ServiceError, WORKING_ON_UNTRUSTED};
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::Service;
-
-/// What an agent cannot do with such a plan.
-const WORK_ON: &str = "start a task of a plan from a remote that is not trusted yet (`waypost trust`)";
 
 impl Service {
     /// Refuses work on a plan that nobody but a person is offered.
@@ -25,13 +22,13 @@ impl Service {
             false => Ok(()),
             true => {
                 let act = PersonAct::on_plan(PersonVerb::Start, plan);
-                Err(ServiceError::NeedsPerson { what: WORK_ON, by: by.actor.clone(), act })
+                Err(ServiceError::NeedsPerson { what: WORKING_ON_UNTRUSTED, by: by.actor.clone(), act })
             }
         }
     }
 
     /// Returns the plans that are offered to nobody.
     pub(crate) fn not_offered(&self) -> Result<BTreeSet<PlanId>, ServiceError> {
-        Ok(self.plans().store().query(rows::withheld)?.into_iter().collect())
+        Ok(self.plans().store().query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect())
     }
 }

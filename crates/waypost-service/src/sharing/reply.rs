@@ -26,6 +26,12 @@ pub struct SyncReport {
     pub questions: usize,
     /// Whether the remote has everything that the branch has.
     pub pushed: bool,
+    /// Whether something was sent to the remote.
+    pub sent: bool,
+    /// Plans with records that came neither from here nor from the trusted remote. Nothing is pushed before a person
+    /// accepts them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strange: Vec<PlanId>,
     /// Why the remote could not be read or written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_problem: Option<String>,
@@ -79,4 +85,16 @@ pub struct SharingStatus {
     pub tag: String,
     /// The shared plans.
     pub plans: Vec<SharedPlan>,
+    /// Why the remote could not be read or written the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_problem: Option<String>,
+}
+
+/// A plan that no agent is offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WithheldPlan {
+    /// The plan.
+    pub plan: PlanId,
+    /// Whether its records did not come from the remote.
+    pub is_strange: bool,
 }

@@ -23,12 +23,22 @@ pub(super) struct PlanShare {
     /// The number of its open questions.
     #[serde(default)]
     pub(super) questions: usize,
+    /// The number of records of a newer version of Waypost, which are passed on and do not count here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) newer: usize,
+    /// Where it travels, if the store serves several repositories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) home: Option<String>,
     /// Why the records were not merged, although they are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
     /// What later versions write.
     #[serde(flatten)]
     pub(super) unknown: Map<String, Value>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The tag that this clone drew, and where it was drawn: a copied store draws another one.
@@ -163,11 +173,11 @@ pub(super) fn unpublished(read: &mut dyn Read, plan: &PlanId) -> Result<Vec<(Str
     Ok(found)
 }
 
-/// Returns the plans that no agent is offered.
-pub(super) fn withheld(read: &mut dyn Read) -> Result<Vec<PlanId>, StoreError> {
+/// Returns the plans that no agent is offered, with the address that they came from; empty if that is not known.
+pub(super) fn withheld(read: &mut dyn Read) -> Result<Vec<(PlanId, String)>, StoreError> {
     let mut found = Vec::new();
-    each_row(read, SharedScope::Withheld, |key, _| {
-        found.extend(PlanId::new(key).ok());
+    each_row(read, SharedScope::Withheld, |key, from| {
+        found.extend(PlanId::new(key).ok().map(|plan| (plan, from)));
         Ok(())
     })?;
     Ok(found)
@@ -193,8 +203,9 @@ pub(super) fn unpublished_row(id: RecordId, line: Option<String>) -> SharedRow {
     SharedRow { group: SharedGroup::Unpublished, key: id.to_string(), value: line }
 }
 
-pub(super) fn withheld_row(plan: &PlanId) -> SharedRow {
-    SharedRow { group: SharedGroup::Withheld, key: plan.to_string(), value: Some(String::new()) }
+/// The row that keeps a plan from agents, with the address that it came from.
+pub(super) fn withheld_row(plan: &PlanId, from: &str) -> SharedRow {
+    SharedRow { group: SharedGroup::Withheld, key: plan.to_string(), value: Some(from.to_owned()) }
 }
 
 /// The rows of a record that this clone made.

@@ -7,8 +7,9 @@ use waypost_store::StoreError;
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
-use super::reply::{ShareReply, SharedPlan, SharingStatus};
+use super::reply::{ShareReply, SharedPlan, SharingStatus, WithheldPlan};
 use super::rows::{self, DrawnTag};
+use super::secrets::SecretScan;
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -85,7 +86,21 @@ impl Service {
         shared: &SharedBranch,
         plans: &[PlanId],
     ) -> Result<ShareReply, SharingError> {
+        self.share_with(by, shared, plans, SecretScan::Refuse)
+    }
+
+    /// Does the same, and may share what looks like a secret.
+    pub fn share_with(
+        &self,
+        by: &Caller,
+        shared: &SharedBranch,
+        plans: &[PlanId],
+        scan: SecretScan,
+    ) -> Result<ShareReply, SharingError> {
         person(by, "share a plan")?;
+        if scan == SecretScan::Refuse {
+            self.refuse_secrets(shared, plans)?;
+        }
         let lock = self.sharing_lock()?;
         let tag = self.ensure_tag(shared)?;
         // What another clone shared under the same id must be known first.
@@ -94,9 +109,11 @@ impl Service {
         for plan in plans {
             let known = self.plans().store().query(|read| rows::share_of(read, plan))?;
             match known {
-                Some(share) if share.shared => reply.unchanged.push(plan.clone()),
+                Some(share) if share.shared && share.home == shared.home => {
+                    reply.unchanged.push(plan.clone());
+                }
                 Some(share) => {
-                    let share = rows::PlanShare { shared: true, ..share };
+                    let share = rows::PlanShare { shared: true, home: shared.home.clone(), ..share };
                     let store = self.plans().store();
                     store.write(&mut |write| rows::put_share(write, plan, &share))?;
                     // What arrived meanwhile is read again, with the whole branch.
@@ -106,7 +123,7 @@ impl Service {
                 }
                 None if taken.contains(plan) => return Err(SharingError::Taken(plan.clone())),
                 None => {
-                    reply.records += self.first_records(plan, &tag, &by.actor)?;
+                    reply.records += self.first_records(plan, &tag, &by.actor, shared.home.as_deref())?;
                     reply.plans.push(plan.clone());
                 }
             }
@@ -145,6 +162,7 @@ impl Service {
         let mut status = SharingStatus::default();
         self.plans().store().read(&mut |read| {
             status = SharingStatus::default();
+            status.remote_problem = rows::seen_remote(read)?.problem;
             status.tag = rows::tag(read)?.map(|drawn| drawn.tag.to_string()).unwrap_or_default();
             for (plan, share) in rows::shares(read)?.into_iter().filter(|(_, share)| share.shared) {
                 let records = rows::count(read, waypost_store::SharedScope::Records(&plan))?;
@@ -158,14 +176,33 @@ impl Service {
         Ok(status)
     }
 
+    /// Returns the plans that trust in this branch offers to agents: those that came from its address, and those with
+    /// records that appeared here in another way.
+    pub fn withheld_here(&self, shared: &SharedBranch) -> Result<Vec<WithheldPlan>, SharingError> {
+        let withheld = self.plans().store().query(rows::withheld)?.into_iter();
+        let here = withheld.filter(|(_, from)| from.is_empty() || *from == shared.address);
+        Ok(here.map(|(plan, from)| WithheldPlan { plan, is_strange: from.is_empty() }).collect())
+    }
+
     /// Offers the plans to agents again that were withheld until a person trusted where they came from. Returns them.
-    pub fn release_withheld(&self, by: &Caller) -> Result<Vec<PlanId>, SharingError> {
+    pub fn release_withheld(&self, by: &Caller, shared: &SharedBranch) -> Result<Vec<PlanId>, SharingError> {
         person(by, "trust a remote")?;
-        let withheld = self.plans().store().query(rows::withheld)?;
-        self.plans()
-            .store()
-            .write(&mut |write| withheld.iter().try_for_each(|plan| rows::release(write, plan)))?;
-        Ok(withheld)
+        let plans = self.withheld_here(shared)?.into_iter().map(|withheld| withheld.plan).collect();
+        self.release(plans)
+    }
+
+    /// Offers the plans that came from the address of this branch, which is trusted.
+    pub(super) fn release_trusted(&self, shared: &SharedBranch) -> Result<Vec<PlanId>, SharingError> {
+        let here = self.withheld_here(shared)?.into_iter();
+        self.release(here.filter(|withheld| !withheld.is_strange).map(|withheld| withheld.plan).collect())
+    }
+
+    fn release(&self, plans: Vec<PlanId>) -> Result<Vec<PlanId>, SharingError> {
+        if !plans.is_empty() {
+            let store = self.plans().store();
+            store.write(&mut |write| plans.iter().try_for_each(|plan| rows::release(write, plan)))?;
+        }
+        Ok(plans)
     }
 
     /// Whether no agent is offered a plan, because nobody has trusted where it came from.

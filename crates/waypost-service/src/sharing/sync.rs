@@ -1,7 +1,7 @@
 //! Publishes, fetches, joins, imports and pushes. Every step can be killed and done again: what a record is, its id says,
 //! and what the branch holds, the branch says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -137,7 +137,14 @@ impl<'a> Run<'a> {
         self.shared.branch().clean()?;
         if let Some(name) = &options.from {
             let commit = self.shared.repository.commit_of(name)?;
+            self.shared.branch().check_format(&commit).map_err(|error| match error {
+                GitError::NotOurs { problem, .. } => GitError::NotOurs { name: name.clone(), problem },
+                error => error,
+            })?;
             self.join(&commit)?;
+        }
+        if self.shared.trusted {
+            self.service.release_trusted(self.shared)?;
         }
         let mut pushes = 0;
         loop {
@@ -149,13 +156,20 @@ impl<'a> Run<'a> {
             self.service.derive_all(&self.tag)?;
             self.publish()?;
             let Some((remote, tip)) = self.shared.remote.as_ref().zip(self.tip()?) else { return Ok(()) };
-            self.report.pushed = theirs.as_ref() == Some(&tip);
+            self.report.pushed = theirs.as_ref() == Some(&tip) && self.report.remote_problem.is_none();
             if self.report.pushed || !options.push || self.report.remote_problem.is_some() {
+                return Ok(());
+            }
+            // What somebody slipped into the local branch must not look to others as if it came from here.
+            let withheld = self.service.withheld_here(self.shared)?.into_iter();
+            self.report.strange =
+                withheld.filter(|withheld| withheld.is_strange).map(|withheld| withheld.plan).collect();
+            if !self.report.strange.is_empty() {
                 return Ok(());
             }
             match self.shared.branch().push(remote, &tip)? {
                 Pushed::Done => {
-                    self.report.pushed = true;
+                    (self.report.pushed, self.report.sent) = (true, true);
                     return Ok(());
                 }
                 Pushed::Refused(why) => {
@@ -163,7 +177,9 @@ impl<'a> Run<'a> {
                     return Ok(());
                 }
                 Pushed::Behind if pushes == PUSHES_MAX => {
-                    self.report.remote_problem = Some("other clones push faster than this one".to_owned());
+                    let problem =
+                        "it took none of several pushes: other clones are faster, or its branch is locked";
+                    self.report.remote_problem = Some(problem.to_owned());
                     return Ok(());
                 }
                 Pushed::Behind => {
@@ -220,17 +236,18 @@ impl<'a> Run<'a> {
     fn import(&mut self) -> Result<(), SharingError> {
         let seen = self.service.plans().store().query(rows::seen_branch)?;
         let name = self.shared.name.as_str().to_owned();
+        let is_other_branch = seen.as_ref().is_some_and(|seen| seen.name != name);
         let seen = seen.filter(|seen| seen.name == name);
         let tip = self.tip()?;
         let known = seen.as_ref().map(|seen| Oid::new(&seen.commit)).transpose()?;
-        if tip == known {
+        if tip == known && !is_other_branch {
             return Ok(());
         }
         let Some(tip) = tip else {
-            // Somebody deleted the branch: all of it is to be written again.
+            // Somebody deleted the branch, or the configuration names another one: all of it is to be written again.
             let plans: Vec<PlanId> = self.shared_plans()?;
             for plan in plans {
-                self.import_plan(&Arrived { plan, records: Vec::new(), whole: true })?;
+                self.import_plan(&Arrived::nothing(plan))?;
             }
             return self.put_seen(None);
         };
@@ -246,7 +263,8 @@ impl<'a> Run<'a> {
 
     fn shared_plans(&self) -> Result<Vec<PlanId>, SharingError> {
         let shares = self.service.plans().store().query(rows::shares)?.into_iter();
-        Ok(shares.filter(|(_, share)| share.shared).map(|(plan, _)| plan).collect())
+        let is_here = |share: &rows::PlanShare| share.shared && share.home == self.shared.home;
+        Ok(shares.filter(|(_, share)| is_here(share)).map(|(plan, _)| plan).collect())
     }
 
     fn put_seen(&self, tip: Option<&Oid>) -> Result<(), SharingError> {
@@ -296,11 +314,11 @@ impl<'a> Run<'a> {
     ) -> Result<(), SharingError> {
         let (mut current, mut failed): (Option<Arrived>, Option<SharingError>) = (None, None);
         let (mut read, mut findings) = (BTreeSet::new(), Vec::new());
-        let shared = self.shared;
+        let (shared, vouched) = (self.shared, self.vouched(files)?);
         let damage = shared.repository.read_lines(tip, files, |line| {
             let Some(plan) = line.file.plan().filter(|_| failed.is_none()) else { return };
             if current.as_ref().is_none_or(|current| current.plan != plan) {
-                let next = Arrived { whole: whole.contains(&plan), plan: plan.clone(), records: Vec::new() };
+                let next = Arrived { whole: whole.contains(&plan), ..Arrived::nothing(plan.clone()) };
                 if let Some(complete) = current.replace(next) {
                     failed = self.import_plan(&complete).err();
                 }
@@ -309,6 +327,9 @@ impl<'a> Run<'a> {
             match Record::parse(line.text.as_bytes()) {
                 Ok(record) if *record.plan() == plan => {
                     if let Some(current) = &mut current {
+                        let is_strange =
+                            vouched.as_ref().is_some_and(|known| !known.contains(&line.file.oid));
+                        current.strange.extend(is_strange.then(|| record.id()));
                         current.records.push(record);
                     }
                 }
@@ -327,14 +348,34 @@ impl<'a> Run<'a> {
         }
         // Plans of which the branch holds nothing any more.
         for plan in whole.difference(&read) {
-            self.import_plan(&Arrived { plan: plan.clone(), records: Vec::new(), whole: true })?;
+            self.import_plan(&Arrived::nothing(plan.clone()))?;
         }
         self.find(damage.iter().map(Damage::to_string).chain(findings));
         Ok(())
     }
 
+    /// The contents that the trusted remote has; `None` if nothing comes from anywhere else.
+    fn vouched(&self, files: &[TreeFile]) -> Result<Option<HashSet<Oid>>, SharingError> {
+        let Some(remote) = self.shared.remote.as_ref().filter(|_| self.shared.trusted && !files.is_empty())
+        else {
+            return Ok(None);
+        };
+        let tracking = self.shared.name.tracking(remote);
+        let Some(tip) = self.shared.repository.tip(&tracking)? else { return Ok(Some(HashSet::new())) };
+        let (files, _) = self.shared.repository.files(&tip.commit, "plans/")?;
+        Ok(Some(files.into_iter().map(|file| file.oid).collect()))
+    }
+
     fn import_plan(&mut self, arrived: &Arrived) -> Result<(), SharingError> {
-        let imported = self.service.import_records(arrived, &self.tag, !self.shared.trusted)?;
+        let imported = match self.service.import_records(arrived, &self.tag, self.shared) {
+            // What is wrong with one plan does not stop the others.
+            Err(SharingError::Records { plan, problem }) => {
+                self.aside.insert(KeptAside { plan, reason: problem });
+                return Ok(());
+            }
+            imported => imported?,
+        };
+        self.find(imported.refused.clone());
         self.report.imported += imported.new;
         self.from.extend(imported.from);
         if imported.changed {
@@ -451,8 +492,14 @@ impl<'a> Run<'a> {
         self.report.from = self.from.into_iter().filter(|tag| tag != self.tag.as_str()).collect();
         self.report.plans = self.changed.into_iter().collect();
         self.report.kept_aside = self.aside.into_iter().collect();
-        self.report.withheld = store.query(rows::withheld)?;
+        self.report.withheld = store.query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect();
         let shares = store.query(rows::shares)?;
+        let newer = shares.iter().filter(|(_, share)| share.shared && share.newer > 0);
+        let newer = newer.map(|(plan, share)| {
+            let records = plural(share.newer, "record");
+            format!("plan {plan}: {records} of a newer Waypost: passed on, and merged after an update")
+        });
+        self.report.findings.extend(newer);
         self.report.questions =
             shares.iter().filter(|(_, share)| share.shared).map(|(_, share)| share.questions).sum();
         Ok(self.report)

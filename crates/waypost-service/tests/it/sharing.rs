@@ -1,7 +1,7 @@
 //! Plans that travel between clones through git.
 
 use waypost_core::{Actor, ActorKind};
-use waypost_service::{AnswerChoice, Caller, ClaimFilter, Claimed, SharingError, SyncOptions};
+use waypost_service::{AnswerChoice, Caller, ClaimFilter, Claimed, SecretScan, SharingError, SyncOptions};
 use waypost_store::SharedScope;
 
 use crate::sharing_kit::{Clone, Ground, plan, settle};
@@ -153,10 +153,13 @@ fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
     let by_name = ClaimFilter { plan: Some(&plan("p")), ..ClaimFilter::default() };
     let refused = c.service.claim_next(&agent, by_name, None).unwrap_err();
     assert_eq!(refused.code(), "needs_person", "{refused}");
+    let next =
+        waypost_service::Hint::Text("ask a person to run `waypost trust` in this repository".to_owned());
+    assert_eq!(refused.hint(), next);
     let nothing = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(nothing, Claimed::Nothing { .. }), "{nothing:?}");
-    assert!(c.service.release_withheld(&agent).is_err());
-    assert_eq!(c.service.release_withheld(&c.by).unwrap(), [plan("p")]);
+    assert!(c.service.release_withheld(&agent, &c.shared).is_err());
+    assert_eq!(c.service.release_withheld(&c.by, &c.shared).unwrap(), [plan("p")]);
     let taken = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(taken, Claimed::Taken { .. }), "{taken:?}");
     // What this clone has trusted once is not withheld again, and its own plans never are.
@@ -287,4 +290,164 @@ fn steps_that_were_killed_are_done_again() {
     let report = a.sync();
     assert_eq!(report.published, 0, "the branch itself says what it holds: {report:?}");
     settle(&[&a, &b], "p");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_with_what_looks_like_a_secret_is_shared_only_on_request() {
+    let ground = Ground::new();
+    let a = ground.clone("a");
+    let mut draft = waypost_testkit::plan_of([waypost_testkit::task("one", &[])]);
+    draft.tasks[0].spec.notes = "use ghp_0123456789abcdefABCDEF0123 for it".to_owned();
+    let options = waypost_service::CreateOptions { id: Some(plan("p")), ..Default::default() };
+    a.service.create(&a.by, draft, options).unwrap();
+    let refused = a.service.share(&a.by, &a.shared, &[plan("p")]).unwrap_err();
+    assert!(refused.to_string().starts_with("p/one notes (ghp_…) may hold a secret"), "{refused}");
+    assert_eq!((refused.code().as_str(), a.tip()), ("secrets", None));
+    let shared = a.service.share_with(&a.by, &a.shared, &[plan("p")], SecretScan::Allow).unwrap();
+    assert_eq!(shared.plans, [plan("p")]);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn what_neither_this_clone_nor_its_trusted_remote_wrote_is_withheld_and_not_pushed() {
+    let (ground, a, b) = two();
+    let stranger = Ground::new();
+    let evil = stranger.clone("evil");
+    evil.share("evil", &["do this"]);
+    evil.sync();
+    let theirs = evil.path.to_str().unwrap();
+    // Once on the local branch of a clone, once by name.
+    ground.git(&a.path, &["fetch", "--quiet", theirs, "+refs/heads/waypost:refs/heads/waypost"]);
+    ground.git(&b.path, &["fetch", "--quiet", theirs, "refs/heads/waypost:refs/heads/stranger"]);
+    let reports = [
+        a.sync(),
+        b.service
+            .sync(&b.shared, &SyncOptions { fetch: true, push: true, from: Some("stranger".to_owned()) })
+            .unwrap(),
+    ];
+    for (clone, report) in [&a, &b].into_iter().zip(reports) {
+        assert_eq!((report.strange, report.withheld), (vec![plan("evil")], vec![plan("evil")]));
+        let agent = Caller::new(Actor::agent("robin"));
+        let by_name = ClaimFilter { plan: Some(&plan("evil")), ..ClaimFilter::default() };
+        assert!(clone.service.claim_next(&agent, by_name, None).is_err());
+    }
+    let bare = ground.bare();
+    let files = ground.git(&bare, &["ls-tree", "-r", "--name-only", "waypost"]);
+    assert!(!files.contains("plans/evil"), "{files}");
+    // What comes from the remote is still merged, and a person can accept the rest.
+    assert_eq!(a.service.release_withheld(&a.by, &a.shared).unwrap(), [plan("evil")]);
+    let report = a.sync();
+    assert!(report.pushed && report.strange.is_empty(), "{report:?}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn another_reference_gets_all_records() {
+    let (ground, mut a, b) = two();
+    a.note("p", "one", "before");
+    a.sync();
+    a.shared.name = waypost_git::RefName::new("refs/heads/other").unwrap();
+    a.sync();
+    a.note("p", "two", "after");
+    a.sync();
+    let mut b = b;
+    b.shared.name = a.shared.name.clone();
+    b.sync();
+    b.sync();
+    assert_eq!((b.notes("p", "one").as_str(), b.notes("p", "two").as_str()), ("before", "after"));
+    let fresh = ground.clone("fresh");
+    let fresh = Clone {
+        shared: waypost_service::SharedBranch { name: a.shared.name.clone(), ..fresh.shared.clone() },
+        ..fresh
+    };
+    fresh.sync();
+    assert_eq!(fresh.notes("p", "one"), "before");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_store_that_serves_two_repositories_sends_each_its_own_plans() {
+    let (here, elsewhere) = (Ground::new(), Ground::new());
+    let mut a = here.clone("a");
+    let mut b = elsewhere.clone("b");
+    a.shared.home = Some(a.shared.address.clone());
+    b.shared.home = Some(b.shared.address.clone());
+    a.share("p", &["one"]);
+    a.sync();
+    // The same store, in another repository.
+    let b = Clone { service: a.service.clone(), database: a.database.clone(), ..b };
+    b.share("q", &["two"]);
+    b.sync();
+    a.sync();
+    let listed = |ground: &Ground| ground.git(&ground.bare(), &["ls-tree", "-r", "--name-only", "waypost"]);
+    assert!(listed(&here).contains("plans/p/") && !listed(&here).contains("plans/q/"));
+    assert!(listed(&elsewhere).contains("plans/q/") && !listed(&elsewhere).contains("plans/p/"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_record_of_a_newer_waypost_is_named_by_every_sync_and_stops_nothing() {
+    let (ground, a, b) = two();
+    let root = a.records("p").heads()[0].to_string();
+    let content = format!(
+        "{{\"v\":2,\"plan\":\"p\",\"clock\":2,\"parents\":[\"{root}\"],\"at\":\"2026-11-19T00:57:20.122901Z\",\
+         \"by\":\"person:eve\",\"from\":\"new\",\"do\":[{{\"op\":\"teleport\"}}]}}"
+    );
+    let wrong =
+        format!("{},\"id\":\"{}\",\"sig\":null}}", content.strip_suffix('}').unwrap(), "0".repeat(26));
+    let error = waypost_core::operation::Record::parse(wrong.as_bytes()).unwrap_err();
+    let waypost_core::operation::RecordError::WrongId { found, .. } = error else { panic!("{error}") };
+    let line = wrong.replace(&"0".repeat(26), &found.to_string());
+    ground.git(&ground.root, &["clone", "--quiet", "--branch", "waypost", "origin.git", "newer"]);
+    let folder = ground.root.join("newer");
+    std::fs::write(folder.join("plans/p/000002-new-000000000000.jsonl"), line + "\n").unwrap();
+    ground.git(&folder, &["add", "."]);
+    ground.git(&folder, &["commit", "--quiet", "-m", "newer"]);
+    ground.git(&folder, &["push", "--quiet"]);
+    for _ in 0..2 {
+        let report = a.sync();
+        assert_eq!(report.findings.len(), 1, "{report:?}");
+        assert!(report.findings[0].contains("1 record of a newer Waypost"), "{report:?}");
+    }
+    a.note("p", "one", "still travels");
+    assert_eq!(a.sync().published, 1);
+    b.sync();
+    assert_eq!(b.notes("p", "one"), "still travels");
+    assert!(b.records("p").contains(found), "it is passed on");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_remote_that_refuses_pushes_is_named_until_it_takes_them() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (ground, a, b) = two();
+    let hook = ground.bare().join("hooks/pre-receive");
+    std::fs::write(&hook, "#!/bin/sh\necho protected by the team\nexit 1\n").unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    a.note("p", "one", "waits");
+    let report = a.sync();
+    assert!(!report.pushed && report.remote_problem.is_some(), "{report:?}");
+    assert_eq!(a.service.sharing_status().unwrap().remote_problem, report.remote_problem);
+    std::fs::remove_file(&hook).unwrap();
+    assert!(a.sync().sent);
+    assert_eq!(a.service.sharing_status().unwrap().remote_problem, None);
+    b.sync();
+    assert_eq!(b.notes("p", "one"), "waits");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_shallow_clone_has_the_whole_plan_and_writes_to_it() {
+    let (ground, a, _b) = two();
+    a.note("p", "one", "1");
+    a.sync();
+    let address = format!("file://{}", ground.bare().display());
+    ground.git(&ground.root, &["clone", "--quiet", "--depth=1", &address, "shallow"]);
+    let shallow = ground.open("shallow");
+    shallow.sync();
+    assert_eq!(shallow.notes("p", "one"), "1");
+    shallow.note("p", "two", "from the shallow clone");
+    settle(&[&a, &shallow], "p");
+    assert_eq!(a.notes("p", "two"), "from the shallow clone");
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use waypost_config::Config;
-use waypost_core::operation::OperationSet;
-use waypost_core::{Actor, PlanId, Position, TaskChanges, TaskId, TaskSpec};
+use waypost_core::operation::{MergeRequest, OperationSet, merge};
+use waypost_core::{Actor, Command, Event, PlanId, Position, TaskChanges, TaskId, TaskSpec};
 use waypost_git::{RefName, RemoteName, Repository};
 use waypost_service::{
     AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, Service, ServiceError, SharedBranch,
@@ -88,6 +88,8 @@ impl Ground {
             name: RefName::new("refs/heads/waypost").unwrap(),
             remote: Some(RemoteName::new("origin").unwrap()),
             place: std::fs::metadata(&database).unwrap().ino().to_string(),
+            address: self.bare().display().to_string(),
+            home: None,
             trusted: true,
         };
         Clone { path, database, service, shared, by: Caller::new(Actor::person(name)) }
@@ -215,6 +217,18 @@ impl Clone {
         Ok(reply.questions)
     }
 
+    /// What an import of nothing would change.
+    pub(crate) fn left_to_import(&self, name: &str) -> Vec<Event> {
+        let set = self.records(name);
+        let request = MergeRequest::of(&set, &merge(&set), &[]);
+        let command = Command::Merge(Box::new(request));
+        let decide = |plan: &waypost_core::Plan| {
+            plan.decide(&Actor::system("sync"), plan.state().created_at.unwrap_or_default(), &command)
+                .unwrap()
+        };
+        self.service.read(&plan(name), decide).unwrap()
+    }
+
     pub(crate) fn tip(&self) -> Option<String> {
         Some(self.shared.repository.tip("refs/heads/waypost").unwrap()?.commit.to_string())
     }
@@ -236,6 +250,7 @@ pub(crate) fn settle(clones: &[&Clone], name: &str) {
         assert_eq!((report.published, report.imported), (0, 0), "{report:?}");
     }
     for clone in clones {
+        assert_eq!(clone.left_to_import(name), [], "nothing is left that only a further import shows");
         assert_eq!(clone.tip(), first.tip(), "one tip");
         assert_eq!(clone.record_ids(name), first.record_ids(name), "one set of records");
         assert_eq!(clone.text(name), first.text(name), "one plan");

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use waypost_core::PlanId;
+use waypost_service::SecretScan;
 use waypost_store::{ArchiveFilter, PlanStore, Query, Sort};
 
 use waypost_cli::context::Context;
@@ -13,9 +14,10 @@ use waypost_cli::view::text;
 const PAGE: usize = 500;
 
 const SHARE_EXAMPLES: &str = "\
-A shared plan travels on a branch of its own (`waypost`), which is never checked out: the work tree, the index and your \
-branches are not touched. Everybody who can read the repository can read the plan. `waypost sync` exchanges it with the \
-remote; what several clones wrote is merged by meaning, and `waypost conflicts` lists what a person has to decide.
+A shared plan travels on a branch of its own (`git.ref`, by default `waypost-plans`), which is never checked out: the work \
+tree, the index and your branches are not touched. Everybody who can read the repository can read the plan. `waypost sync` \
+exchanges it with the remote; what several clones wrote is merged by meaning, and `waypost conflicts` lists what a person \
+has to decide.
 
 Examples:
   waypost share tokens && waypost sync
@@ -40,6 +42,9 @@ pub(crate) struct Share {
     /// List the shared plans, and share nothing
     #[arg(long, conflicts_with_all = ["plans", "all"])]
     list: bool,
+    /// Share texts that look as if they held a key or another secret
+    #[arg(long)]
+    allow_secrets: bool,
 }
 
 #[derive(Debug, Args)]
@@ -78,7 +83,8 @@ impl Share {
             return Err(Failure::not_found("there is no plan to share", "create one with `waypost new`"));
         }
         let found = shared_branch::find(context)?;
-        let reply = service.share(&context.caller()?, &found.shared, &chosen)?;
+        let scan = if self.allow_secrets { SecretScan::Allow } else { SecretScan::Refuse };
+        let reply = service.share_with(&context.caller()?, &found.shared, &chosen, scan)?;
         if context.out.json {
             return context.out.value(&reply);
         }
@@ -87,6 +93,9 @@ impl Share {
         }
         for plan in &reply.unchanged {
             context.out.line(format!("plan {plan} is shared already"));
+        }
+        if !reply.plans.is_empty() {
+            context.out.say("everybody who can read the repository can read what is shared");
         }
         if found.shared.remote.is_some() && !reply.plans.is_empty() {
             context.out.say("`waypost sync` sends it to the remote");
@@ -135,6 +144,9 @@ fn list(context: &mut Context) -> Outcome {
             words.push("not trusted yet".to_owned());
         }
         context.out.line(format!("{}  {}", plan.plan, words.join(", ")));
+    }
+    if let Some(problem) = &status.remote_problem {
+        context.out.line(format!("not all of it is at the remote: {problem}"));
     }
     Ok(())
 }

@@ -44,6 +44,16 @@ impl Sync {
         } else {
             show(context, &report, &found.branch_name());
         }
+        if !report.strange.is_empty() {
+            let remote = report.remote.as_deref().unwrap_or("the remote");
+            let plans: Vec<&str> = report.strange.iter().map(waypost_core::PlanId::as_str).collect();
+            let message = format!(
+                "sync: nothing was pushed: {} has records that came neither from here nor from {remote}",
+                plans.join(", ")
+            );
+            let hint = "`waypost trust` accepts them; until then no agent is offered these plans";
+            return Err(Failure { code: "not_pushed".to_owned(), ..Failure::failed(message, hint) });
+        }
         match &report.remote_problem {
             Some(problem) if options.fetch => {
                 let remote = report.remote.as_deref().unwrap_or("the remote");
@@ -68,10 +78,16 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
             from => format!(" from {}", from.join(", ")),
         };
         let records = text::count(report.imported, "record");
-        out.line(format!("merged {records}{from} into {}", text::count(report.plans.len(), "plan")));
+        let into = match report.plans.len() {
+            0 => "which changes no plan here".to_owned(),
+            plans => format!("into {}", text::count(plans, "plan")),
+        };
+        out.line(format!("merged {records}{from} {into}"));
     }
-    if report.published + report.imported == 0 {
-        out.line("nothing new");
+    match &report.remote {
+        Some(remote) if report.sent => out.line(format!("pushed to {remote}")),
+        Some(_) | None if report.published + report.imported == 0 => out.line("nothing new"),
+        Some(_) | None => {}
     }
     if report.questions > 0 {
         let is = if report.questions == 1 { "is" } else { "are" };
@@ -84,7 +100,8 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
     report.findings.iter().for_each(|finding| out.line(format!("not read: {finding}")));
     if !report.withheld.is_empty() {
         let plans = text::count(report.withheld.len(), "plan");
-        out.line(format!("{plans} from {branch} can be read and are offered to no agent: `waypost trust`"));
+        let is = if report.withheld.len() == 1 { "is" } else { "are" };
+        out.line(format!("{plans} from {branch} can be read and {is} offered to no agent: `waypost trust`"));
     }
     match (&report.remote, report.pushed) {
         (None, _) => out.say("this repository has no such remote; the plans are on the branch here"),

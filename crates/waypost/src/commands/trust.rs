@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use waypost_account::{Terminal, TrustRecord, TrustRecords, trust_digest};
+use waypost_account::{RemoteTrust, Terminal, TrustRecord, TrustRecords, trust_digest};
 
 use waypost_cli::actor::account;
 use waypost_cli::context::{Context, note_store};
@@ -21,6 +21,8 @@ A folder's .waypost/config.toml names programs to run and addresses to send to, 
 counts until you have trusted it here; plans can be read and edited before. Trust holds for the content: after an edit you \
 are asked again, and only the difference is shown. The files that the configuration names (schemas, prompts) are included.
 
+If the repository shares plans, you are also asked whether to trust those of its remote: until then no agent is offered them.
+
 Without a terminal: `waypost run --config FILE` uses the file that you name; a pipeline sets WAYPOST_TRUST to the digest \
 that `waypost trust --digest` prints, and no other content is trusted.
 
@@ -36,6 +38,9 @@ Examples:
   waypost untrust ~/src/project
   waypost untrust --gone";
 
+/// What is said of a folder without a configuration.
+const NOTHING: &str = "there is nothing to trust in";
+
 #[derive(Debug, Args)]
 #[command(after_help = TRUST_EXAMPLES)]
 pub(crate) struct Trust {
@@ -44,7 +49,7 @@ pub(crate) struct Trust {
     /// Print the digest of the folder's configuration, and trust nothing
     #[arg(long)]
     digest: bool,
-    /// List the trusted folders: current, changed, gone, or worktree (of a bare repository)
+    /// List the trusted folders (current, changed, gone, or worktree of a bare repository) and remotes
     #[arg(long, conflicts_with_all = ["path", "digest"])]
     list: bool,
 }
@@ -52,7 +57,7 @@ pub(crate) struct Trust {
 #[derive(Debug, Args)]
 #[command(after_help = UNTRUST_EXAMPLES)]
 pub(crate) struct Untrust {
-    /// Folder to trust no longer [default: the current workspace]
+    /// Folder to trust no longer, with the remote of its shared plans [default: the current workspace]
     path: Option<PathBuf>,
     /// Forget all folders that no longer exist
     #[arg(long, conflicts_with = "path")]
@@ -90,7 +95,7 @@ impl Trust {
             return Err(Failure { code: "needs_person".to_owned(), ..failure });
         }
         let state = match load_config::not_trusted(&folders, by)? {
-            None if !brought.says_something() => "there is nothing to trust in",
+            None if !brought.says_something() => NOTHING,
             None => "already trusted:",
             Some(_) => {
                 load_config::load_untrusted(&folders, by)?;
@@ -107,7 +112,10 @@ impl Trust {
         };
         let place = context.store_location_of(&folders.workspace)?;
         let is_other_store = note_store(&place)?;
-        let remote = trust_plans(context, &folders, &place, &mut terminal)?;
+        let (was_asked, remote) = match trust_plans(context, &folders, &place, &mut terminal)? {
+            Some(trusted) => (true, trusted),
+            None => (false, None),
+        };
         if context.out.json {
             let digest = trust_digest(&brought.files());
             let mut value = json!({ "path": shown, "digest": digest, "trusted": true });
@@ -122,21 +130,21 @@ impl Trust {
         if is_other_store {
             let words = "is trusted in place of the store that was there; approve again what it is to run";
             context.out.line(format!("{} {words}", place.shown()));
-        } else {
+        } else if state != NOTHING || !was_asked {
             context.out.line(format!("{state} {shown}"));
         }
         Ok(())
     }
 }
 
-/// Asks to trust the plans that travel with the repository, if there are any and nobody has. Returns the remote that is
-/// trusted now.
+/// Asks to trust the plans that travel with the repository, if there are any and nobody has. Returns the remote
+/// if it is trusted now; `None` if nobody was asked.
 fn trust_plans(
     context: &Context,
     folders: &Folders,
     place: &StoreLocation,
     terminal: &mut Terminal,
-) -> Outcome<Option<String>> {
+) -> Outcome<Option<Option<String>>> {
     let config = load_config::load(folders, None, context.actor()?.kind)?;
     // Most folders share no plans, and some are in no repository.
     let Ok(mut found) = shared_branch::find_with(folders, &config, place) else { return Ok(None) };
@@ -146,7 +154,12 @@ fn trust_plans(
     let tips = names.map(|name| shared.repository.tip(name));
     let has_branch =
         tips.collect::<Result<Vec<_>, _>>().map_err(shared_branch::failure)?.iter().any(Option::is_some);
-    if shared.trusted || !has_branch {
+    if !has_branch {
+        return Ok(None);
+    }
+    let plans = context.plans_in(place)?;
+    let withheld = context.service(&plans).withheld_here(shared)?;
+    if shared.trusted && withheld.is_empty() {
         return Ok(None);
     }
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
@@ -157,13 +170,20 @@ fn trust_plans(
             "whoever may push there writes what your agents read as tasks; nothing of it starts by itself",
         )
         .map_err(failed)?;
+    for withheld in &withheld {
+        let plan = &withheld.plan;
+        let line = match withheld.is_strange {
+            true => format!("plan {plan} has records that neither this clone nor {branch} wrote"),
+            false => format!("plan {plan} came from there, and agents are offered none of it yet"),
+        };
+        terminal.write_line(&line).map_err(failed)?;
+    }
     let typed = terminal.ask("trust these plans? [y/N] ").map_err(failed)?;
     if !matches!(typed.trim().to_lowercase().as_str(), "y" | "yes") || !found.trust(context, "terminal")? {
-        return Ok(None);
+        return Ok(Some(None));
     }
-    let plans = context.plans_in(place)?;
-    context.service(&plans).release_withheld(&context.caller()?)?;
-    Ok(Some(format!("{branch} ({address})")))
+    context.service(&plans).release_withheld(&context.caller()?, &found.shared)?;
+    Ok(Some(Some(format!("{branch} ({address})"))))
 }
 
 impl Untrust {
@@ -190,6 +210,7 @@ impl Untrust {
                 removed.push(folder.display().to_string());
             }
         }
+        removed.extend(self.untrust_remote(context)?);
         if context.out.json {
             return context.out.value(&json!({ "removed": removed }));
         }
@@ -201,7 +222,27 @@ impl Untrust {
     }
 }
 
+impl Untrust {
+    /// Removes the trust in the remote of the folder's shared plans. Returns what is trusted no longer.
+    fn untrust_remote(&self, context: &Context) -> Outcome<Option<String>> {
+        if self.gone || self.path.as_ref().is_some_and(|path| !path.exists()) {
+            return Ok(None);
+        }
+        let folders = folders(context, self.path.as_deref())?;
+        let config = load_config::load(&folders, None, context.actor()?.kind)?;
+        let place = context.store_location_of(&folders.workspace)?;
+        // Most folders share no plans, and some are in no repository.
+        let Ok(found) = shared_branch::find_with(&folders, &config, &place) else { return Ok(None) };
+        let name = found.shared.name.as_str();
+        let removed = RemoteTrust::remove(account(), &found.shared.address, name);
+        let removed = removed.map_err(|error| account_file(&error))?;
+        Ok(removed.then(|| format!("{} ({})", found.branch_name(), found.shown())))
+    }
+}
+
 fn list(context: &mut Context) -> Outcome {
+    let remotes = RemoteTrust::list(account()).map_err(|error| account_file(&error))?;
+    let address = |remote: &RemoteTrust| waypost_store::without_password(&remote.address);
     let records = TrustRecords::of(account()).list().map_err(|error| account_file(&error))?;
     if context.out.json {
         let shown = records.iter().map(|record| {
@@ -209,7 +250,12 @@ fn list(context: &mut Context) -> Outcome {
                 "by": record.by, "via": record.via, "state": state(record) })
         });
         let shown: Vec<serde_json::Value> = shown.collect();
-        return context.out.value(&json!({ "folders": shown }));
+        let remotes = remotes.iter().map(|remote| {
+            json!({ "address": address(remote), "reference": remote.reference,
+                "trusted_at": remote.trusted_at, "by": remote.by, "via": remote.via })
+        });
+        let remotes: Vec<serde_json::Value> = remotes.collect();
+        return context.out.value(&json!({ "folders": shown, "remotes": remotes }));
     }
     if records.is_empty() {
         context.out.say("no folder is trusted");
@@ -217,6 +263,11 @@ fn list(context: &mut Context) -> Outcome {
     for record in &records {
         let at = record.trusted_at.to_the_second();
         context.out.line(format!("{:<8} {at}  {}", state(record), text::one_line(&record.path)));
+    }
+    for remote in &remotes {
+        let at = remote.trusted_at.to_the_second();
+        let from = format!("{} of {}", remote.reference, address(remote));
+        context.out.line(format!("plans    {at}  {}", text::one_line(&from)));
     }
     Ok(())
 }

@@ -23,7 +23,8 @@ use super::record::{Record, RecordError};
 use super::set::{OperationSet, TaskKey};
 use super::travelling_work::TravellingWork;
 use crate::{
-    ActorKind, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskState,
+    ActorKind, Comment, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId,
+    TaskState,
 };
 
 /// Above this number of new tasks the order of the whole plan is read.
@@ -53,7 +54,7 @@ pub fn derive(
     if events.iter().any(|event| matches!(event, Event::PlanCreated { .. })) {
         return share(known, after, stamp);
     }
-    let mut change = Change::new(known, before, after);
+    let mut change = Change::new(known, before, after, stamp);
     change.read(events);
     change.tasks();
     change.outcomes(events);
@@ -64,7 +65,7 @@ pub fn derive(
 /// Returns the records of a whole plan with the statuses of its tasks: a large plan takes several.
 pub fn share(known: &OperationSet, plan: &Plan, stamp: &Stamp) -> Result<Vec<Record>, DeriveError> {
     let blank = Plan::blank(plan.id().clone());
-    let mut change = Change::new(known, &blank, plan);
+    let mut change = Change::new(known, &blank, plan, stamp);
     let (spec, state) = (plan.spec().clone(), plan.state());
     let tokens: i64 = state.tokens_used;
     change.actions.push(Action::Create(Box::new(PlanStart {
@@ -108,6 +109,7 @@ struct Change<'a> {
     known: KnownFacts<'a>,
     before: &'a Plan,
     after: &'a Plan,
+    stamp: &'a Stamp,
     /// Tasks whose author's part, place or planning may have changed.
     touched: BTreeSet<TaskId>,
     removed: Vec<TaskId>,
@@ -116,20 +118,24 @@ struct Change<'a> {
     /// Tasks that may have been opened again.
     reopened: BTreeSet<TaskId>,
     held: BTreeSet<TaskId>,
+    /// Tasks whose labels or assignee may have changed.
+    annotated: BTreeSet<TaskId>,
     actions: Vec<Action>,
 }
 
 impl<'a> Change<'a> {
-    fn new(known: &'a OperationSet, before: &'a Plan, after: &'a Plan) -> Self {
+    fn new(known: &'a OperationSet, before: &'a Plan, after: &'a Plan, stamp: &'a Stamp) -> Self {
         Self {
             known: KnownFacts::new(known),
             before,
             after,
+            stamp,
             touched: BTreeSet::new(),
             removed: Vec::new(),
             moved: HashSet::new(),
             reopened: BTreeSet::new(),
             held: BTreeSet::new(),
+            annotated: BTreeSet::new(),
             actions: Vec::new(),
         }
     }
@@ -173,6 +179,9 @@ impl<'a> Change<'a> {
                 Event::TaskHeld { task, .. } | Event::TaskUnheld { task } => {
                     self.held.insert(task.clone());
                 }
+                Event::TaskLabeled { task, .. } | Event::TaskAssigned { task, .. } => {
+                    self.annotated.insert(task.clone());
+                }
                 Event::PlanCreated { .. }
                 | Event::PlanRevised { .. }
                 | Event::PlanRestored { .. }
@@ -202,9 +211,7 @@ impl<'a> Change<'a> {
                 | Event::TokensCharged { .. }
                 | Event::OutputReceived { .. }
                 | Event::OutputWithdrawn { .. }
-                | Event::TaskCommented { .. }
-                | Event::TaskLabeled { .. }
-                | Event::TaskAssigned { .. } => {}
+                | Event::TaskCommented { .. } => {}
             }
         }
         self.removed.retain(|task| self.after.task(task.as_str()).is_none());
@@ -227,6 +234,7 @@ impl<'a> Change<'a> {
                 Some(old) => {
                     self.touched.insert(id.clone());
                     self.held.insert(id.clone());
+                    self.annotated.insert(id.clone());
                     self.reopened.insert(id.clone());
                     if old.spec.parent != task.spec.parent {
                         self.moved.insert(id.clone());
@@ -317,6 +325,9 @@ impl<'a> Change<'a> {
         }
         for task in std::mem::take(&mut self.held) {
             self.set_hold(&task);
+        }
+        for task in std::mem::take(&mut self.annotated) {
+            self.annotate(&task);
         }
     }
 
@@ -416,6 +427,9 @@ impl<'a> Change<'a> {
             foreign: spec.foreign.clone(),
             held: state.held().filter(|hold| travels(hold)).cloned(),
             state: self.start_state(task),
+            labels: state.labels().to_vec(),
+            assignee: state.assignee().map(str::to_owned),
+            comments: state.comments().to_vec(),
         }
     }
 
@@ -526,6 +540,43 @@ impl<'a> Change<'a> {
         });
     }
 
+    /// Writes which labels a task got and lost, and who is to take care of it now.
+    fn annotate(&mut self, id: &TaskId) {
+        let (Some(old), Some(new)) = (self.before.task(id.as_str()), self.after.task(id.as_str())) else {
+            return;
+        };
+        let Some(key) = self.known.key(id) else { return };
+        let (old, new, task) = (&old.state, &new.state, self.known.reference(&key));
+        let list = ListField::Labels;
+        for label in old.labels().iter().filter(|label| !new.labels().contains(label)) {
+            let item = Value::from(label.as_str());
+            let over = self.known.inclusions(&key, list, &item);
+            self.actions.push(Action::Exclude { task: task.clone(), list, item, over });
+        }
+        for label in new.labels().iter().filter(|label| !old.labels().contains(label)) {
+            let item = Value::from(label.as_str());
+            self.actions.push(Action::Include { task: task.clone(), list, item });
+        }
+        if old.assignee() != new.assignee() {
+            let (field, to) = (Field::Assignee, new.assignee().map_or(Value::Null, Value::from));
+            let over = self.known.writes(Some(&key), &field);
+            self.actions.push(Action::Set { task: Some(task), field, to, over });
+        }
+    }
+
+    /// Writes a comment. A task that is new is added with its comments.
+    fn comment(&mut self, task: &TaskId, comment: Comment) {
+        let is_here = |plan: &Plan| plan.task(task.as_str()).is_some();
+        if !is_here(self.before) || !is_here(self.after) {
+            return;
+        }
+        let Comment { by, at, text } = comment;
+        let (by, at) =
+            (Some(by).filter(|by| *by != self.stamp.by), Some(at).filter(|at| *at != self.stamp.at));
+        let task = self.reference(task);
+        self.actions.push(Action::Comment { task, text, by, at });
+    }
+
     /// Writes how tasks ended, that they are to be done again, who works on them and what they cost.
     fn outcomes(&mut self, events: &[Event]) {
         for event in events {
@@ -568,6 +619,10 @@ impl<'a> Change<'a> {
                     let (task, answer) = (self.reference(task), answer.clone());
                     self.actions.push(Action::Answer { task, answer, over });
                 }
+                Event::TaskCommented { task, by, text, at, .. } => {
+                    let at = at.unwrap_or(self.stamp.at);
+                    self.comment(task, Comment { by: by.clone(), at, text: text.clone() });
+                }
                 Event::TaskRefined { task, tokens, .. } | Event::DigestAttached { task, tokens, .. } => {
                     self.charge(Some(task), *tokens, false);
                 }
@@ -603,13 +658,13 @@ impl<'a> Change<'a> {
                 | Event::OutputWithdrawn { .. }
                 | Event::TaskHeld { .. }
                 | Event::TaskUnheld { .. }
-                | Event::TaskCommented { .. }
                 | Event::TaskLabeled { .. }
                 | Event::TaskAssigned { .. } => {}
             }
         }
         if events.is_empty() {
             self.compare_outcomes();
+            self.compare_comments();
         }
         self.settle_tokens();
         for task in self.left_alone() {
@@ -650,6 +705,18 @@ impl<'a> Change<'a> {
         }
         for (task, StartState { outcome, text, output }) in ended {
             self.report(&task, outcome, (text, output), None);
+        }
+    }
+
+    fn compare_comments(&mut self) {
+        let mut written = Vec::new();
+        for (task, _) in self.after.tasks() {
+            let Some(old) = self.before.task(task.spec.id.as_str()) else { continue };
+            let new = task.state.comments().iter().filter(|new| !old.state.comments().contains(new));
+            written.extend(new.map(|comment| (task.spec.id.clone(), comment.clone())));
+        }
+        for (task, comment) in written {
+            self.comment(&task, comment);
         }
     }
 

@@ -162,7 +162,8 @@ fn name(action: &mut Action, chunk: usize, chunk_of_task: &HashMap<TaskId, usize
         | Action::Retry { task, .. }
         | Action::Claim { task, .. }
         | Action::Ask { task, .. }
-        | Action::Answer { task, .. } => rename(task),
+        | Action::Answer { task, .. }
+        | Action::Comment { task, .. } => rename(task),
         Action::Create(_)
         | Action::Stop { .. }
         | Action::Resume { .. }

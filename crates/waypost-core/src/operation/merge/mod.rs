@@ -20,7 +20,7 @@ pub use self::result::{
     OpenQuestion, ProposedAnswer, Renamed, SharedApproval, SharedStop,
 };
 
-use self::pending::{Pending, Side};
+use self::pending::{Pending, Side, SideAct};
 use self::reading::{At, Inclusion, Item, OutcomeWrite, Reading};
 use self::register::{Write, merged, replaced_by};
 use self::structure::{Candidate, Edge, build};
@@ -30,8 +30,8 @@ use super::field::{Contest, Field};
 use super::ids::{RecordId, TaskRef};
 use super::set::{OperationSet, TaskKey};
 use crate::{
-    Actor, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status, Task,
-    TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
+    Actor, ActorKind, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status,
+    Task, TaskExtras, TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
 };
 
 /// The name of the system actor that holds tasks while a question about them is open.
@@ -55,6 +55,8 @@ pub fn merge(set: &OperationSet) -> Merged {
         specs,
         states: vec![TaskState::default(); count],
         held: vec![None; count],
+        annotations: HashMap::new(),
+        moved: HashMap::new(),
         places: vec![Vec::new(); count],
         gone: vec![None; count],
         disputed: HashSet::new(),
@@ -83,6 +85,10 @@ struct Merge<'a> {
     specs: Vec<TaskSpec>,
     states: Vec<TaskState>,
     held: Vec<Option<Hold>>,
+    /// The keys of the places of tasks that were moved among their siblings.
+    moved: HashMap<u32, (&'a str, At)>,
+    /// The labels, assignees and comments of the tasks that have any.
+    annotations: HashMap<u32, TaskExtras>,
     /// The possible parents of each task, best first.
     places: Vec<Vec<PlaceOfTask>>,
     /// The removal by which each task is gone.
@@ -101,6 +107,7 @@ impl<'a> Merge<'a> {
         self.end_tasks();
         let (parents, dependencies) = self.structure();
         self.lists(&dependencies);
+        self.comment();
         let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.specs.len()];
         let mut roots = Vec::new();
         for task in (0..self.specs.len() as u32).filter(|&task| self.is_here(task)) {
@@ -120,14 +127,21 @@ impl<'a> Merge<'a> {
             family.retain(|&task| merge.is_here(task));
             family
         };
-        for (at, tasks, by) in removals_set_aside {
-            let tasks = removed(&self, &tasks);
+        for (at, named, by) in removals_set_aside {
+            let tasks = removed(&self, &named);
             let action = self.reading.action_ref(at);
             let record = self.reading.record(at);
+            let unseen = self.act_on(by, &named);
+            let named: Vec<u32> = named.into_iter().filter(|&task| self.is_here(task)).collect();
+            let words = format!("removed {}", vec!["{}"; named.len()].join(", "));
+            let by_record = self.reading.records[by as usize];
             self.pending.push(Pending {
                 task: tasks.first().copied(),
                 kind: ConflictKind::Removal,
-                sides: vec![Side { record, to: VersionValue::Shown }],
+                sides: vec![
+                    Side { record, to: VersionValue::Shown, act: Some(SideAct::new(words, named)) },
+                    Side { record: by_record, to: VersionValue::Shown, act: Some(unseen) },
+                ],
                 shown: None,
                 answers: &[AnswerKind::Keep, AnswerKind::Remove],
                 tasks,
@@ -206,6 +220,69 @@ impl<'a> Merge<'a> {
         set_aside
     }
 
+    /// Says what a record did to one of these tasks.
+    fn act_on(&self, number: u32, tasks: &[u32]) -> SideAct {
+        use super::action::Action;
+        let record = self.reading.records[number as usize];
+        let resolve = |task: &TaskRef| self.reading.resolve(self.set, task, record);
+        let meant =
+            |value: &Value| resolve(&value.as_str()?.parse().ok()?).filter(|task| tasks.contains(task));
+        for (index, action) in record.actions().iter().enumerate() {
+            if let Action::Add(start) = action {
+                let at = (number, index as u32);
+                let Some(added) = self.reading.tasks.iter().position(|task| task.at == at) else { continue };
+                let parent = start.parent.as_ref().and_then(resolve).filter(|task| tasks.contains(task));
+                let act = match (parent, start.depends_on.iter().find_map(meant)) {
+                    (Some(parent), _) => ("added {} below {}", parent),
+                    (None, Some(on)) => ("added {}, which depends on {}", on),
+                    (None, None) => continue,
+                };
+                return SideAct::new(act.0, [added as u32, act.1]);
+            }
+            if let Action::Dismiss { .. } = action {
+                return SideAct::new("wanted to keep {}", tasks.first().copied());
+            }
+            let Some(task) = super::set::tasks_of(action).next().and_then(resolve) else { continue };
+            let pointed = match action {
+                Action::Set { field: Field::Parent, to, .. } => meant(to).map(|to| ("moved {} below {}", to)),
+                Action::Include { list: ListField::DependsOn, item, .. } => {
+                    meant(item).map(|on| ("made {} depend on {}", on))
+                }
+                _ => None,
+            };
+            if let Some((words, other)) = pointed {
+                return SideAct::new(words, [task, other]);
+            }
+            if !tasks.contains(&task) {
+                continue;
+            }
+            let words = match action {
+                Action::Set { field: Field::Parent | Field::Place, .. } => "moved {}".to_owned(),
+                Action::Set { field, .. } => format!("set {field} of {{}}"),
+                Action::Include { list, .. } | Action::Exclude { list, .. } => {
+                    format!("changed {} of {{}}", list.as_str())
+                }
+                Action::Report { outcome, .. } => format!("reported {{}} as {}", outcome.as_str()),
+                Action::Retry { .. } => "wanted {} done again".to_owned(),
+                Action::Claim { .. } => "began {}".to_owned(),
+                Action::Ask { .. } => "asked a question about {}".to_owned(),
+                Action::Answer { .. } => "answered a question about {}".to_owned(),
+                Action::Comment { .. } => "commented on {}".to_owned(),
+                Action::Create(_)
+                | Action::Add(_)
+                | Action::Remove { .. }
+                | Action::Charge { .. }
+                | Action::Stop { .. }
+                | Action::Resume { .. }
+                | Action::Approve { .. }
+                | Action::Delete {}
+                | Action::Dismiss { .. } => continue,
+            };
+            return SideAct::new(words, [task]);
+        }
+        SideAct::new("changed {}", tasks.first().copied())
+    }
+
     /// Sets the fields of tasks.
     fn set_fields(&mut self) {
         let mut sets: Vec<(u32, _)> = std::mem::take(&mut self.reading.sets).into_iter().collect();
@@ -217,6 +294,9 @@ impl<'a> Merge<'a> {
                 start.start.parent.as_ref().and_then(|parent| self.reading.resolve(self.set, parent, record));
             self.places[task].push(PlaceOfTask { at: start.at, parent, is_fact: true, is_set: false });
             self.held[task].clone_from(&start.start.held);
+            if let Some(assignee) = &start.start.assignee {
+                self.annotations.entry(task as u32).or_default().assignee = Some(assignee.clone());
+            }
         }
         for (task, fields) in sets {
             if let Some(by) = self.gone[task as usize] {
@@ -241,6 +321,14 @@ impl<'a> Merge<'a> {
             return self.set_hold(task, writes, &facts);
         }
         if *field == Field::Place {
+            return self.set_place(task, writes, &facts);
+        }
+        if *field == Field::Assignee {
+            let start = self.reading.tasks[task as usize].start.assignee.as_deref();
+            let initial = start.map_or(Value::Null, Value::from);
+            if let Some((to, _)) = self.chosen(Some(task), field, Some(&initial), writes, &facts) {
+                self.annotations.entry(task).or_default().assignee = to.as_str().map(str::to_owned);
+            }
             return;
         }
         let initial = field.of_task(&self.specs[task as usize]);
@@ -253,6 +341,17 @@ impl<'a> Merge<'a> {
         if disputed && matches!(field, Field::Work | Field::Check) {
             self.specs[task as usize].work = None;
             self.disputed.insert(task);
+        }
+    }
+
+    /// Of the places among the siblings that nothing replaced, the last one holds.
+    fn set_place(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
+        let Some((&last, others)) = facts.split_last() else { return };
+        for &other in others {
+            self.reading.disposition(writes[other].at, Disposition::Superseded { by: writes[last].id });
+        }
+        if let Some(key) = writes[last].value.as_str() {
+            self.moved.insert(task, (key, writes[last].at));
         }
     }
 
@@ -338,7 +437,7 @@ impl<'a> Merge<'a> {
         for &fact in facts {
             self.reading.disposition(writes[fact].at, Disposition::Disputed);
             let record = self.reading.record(writes[fact].at);
-            sides.push(Side { record, to: VersionValue::Field(writes[fact].value.clone()) });
+            sides.push(Side { record, to: VersionValue::Field(writes[fact].value.clone()), act: None });
         }
         let actions = facts.iter().map(|&fact| self.reading.action_ref(writes[fact].at)).collect();
         self.pending.push(Pending {
@@ -496,7 +595,7 @@ impl<'a> Merge<'a> {
                 self.reading.disposition(writes[fact].at, Disposition::Disputed);
             }
             let record = self.reading.record(writes[fact].at);
-            sides.push(Side { record, to: VersionValue::Field(writes[fact].value.clone()) });
+            sides.push(Side { record, to: VersionValue::Field(writes[fact].value.clone()), act: None });
         }
         let actions = facts.iter().map(|&fact| self.reading.action_ref(writes[fact].at)).collect();
         let is_text = shown.is_string() && !matches!(field, Field::Foreign(_));
@@ -571,7 +670,7 @@ impl<'a> Merge<'a> {
                     continue;
                 };
                 let to = VersionValue::Outcome { outcome, text: text.cloned(), output: output.cloned() };
-                sides.push(Side { record: self.reading.record(writes[end].at), to });
+                sides.push(Side { record: self.reading.record(writes[end].at), to, act: None });
             }
             self.disputed.insert(task);
             self.pending.push(Pending {
@@ -601,7 +700,12 @@ impl<'a> Merge<'a> {
         let all = texts.iter().map(|text| text.as_str()).collect::<Vec<&str>>().join("\n\n");
         let all = (!texts.is_empty() && all.len() <= limits::TEXT_BYTES_MAX).then_some(all);
         let text = all.as_ref().or(*text);
-        self.states[task as usize] = state_of(*outcome, text, *output, record.at(), record.by());
+        let mut state = state_of(*outcome, text, *output, record.at(), record.by());
+        // What a person stopped, no agent opens again in any clone.
+        if *outcome == OutcomeKind::Cancelled && record.by().kind == ActorKind::Person {
+            state.change_aside(|aside| aside.stopped_by = Some(record.by().clone()));
+        }
+        self.states[task as usize] = state;
     }
 
     /// Chooses parents and dependencies. The dependencies are the numbers of tasks, each with its place in the total order.
@@ -672,16 +776,21 @@ impl<'a> Merge<'a> {
         }
         let facts = self.places[task as usize].iter().filter(|place| place.is_fact && place.is_set);
         let actions = facts.map(|place| self.reading.action_ref(place.at)).collect();
+        let act = match place.parent {
+            Some(parent) => SideAct::new("moved {} below {}", [task, parent]),
+            None => SideAct::new("made {} a root", [task]),
+        };
+        let side = Side { record, to: VersionValue::Shown, act: Some(act) };
         let is_asked =
             |pending: &&mut Pending<'_>| pending.task == Some(task) && pending.kind == ConflictKind::Parent;
         if let Some(asked) = self.pending.iter_mut().find(is_asked) {
-            asked.sides.push(Side { record, to: VersionValue::Shown });
+            asked.sides.push(side);
             return;
         }
         self.pending.push(Pending {
             task: Some(task),
             kind: ConflictKind::Parent,
-            sides: vec![Side { record, to: VersionValue::Shown }],
+            sides: vec![side],
             shown: None,
             answers: &[AnswerKind::Dismiss],
             tasks: path,
@@ -695,17 +804,16 @@ impl<'a> Merge<'a> {
         let by = by.map(|by| self.reading.records[by as usize]);
         let by_id = by.map(|by| by.id());
         let key = (ListField::DependsOn, item.clone());
-        let (mut sides, mut actions, mut value, mut ats) = (Vec::new(), Vec::new(), None, Vec::new());
+        let (mut sides, mut actions, mut ats) = (Vec::new(), Vec::new(), Vec::new());
         let inclusions = self.reading.lists.get(&edge.task).and_then(|lists| lists.get(&key));
         for inclusion in inclusions.into_iter().flatten().filter(|one| one.excluded_by.is_none()) {
-            sides.push(Side { record: self.reading.record(inclusion.at), to: VersionValue::Shown });
+            let act = Some(SideAct::new("{} depends on {}", [edge.task, edge.on]));
+            sides.push(Side { record: self.reading.record(inclusion.at), to: VersionValue::Shown, act });
             actions.push(self.reading.action_ref(inclusion.at));
-            value.get_or_insert_with(|| inclusion.value.clone());
             if !inclusion.is_start {
                 ats.push(inclusion.at);
             }
         }
-        let _travelled = value;
         for at in ats {
             let why = "tasks would wait for each other".to_owned();
             self.reading.disposition(at, Disposition::SetAside { why, by: by_id });
@@ -772,9 +880,28 @@ impl<'a> Merge<'a> {
                         }
                     }
                     Item::Tool(tool) => spec.tools.get_or_insert_default().push(tool),
+                    Item::Label(label) => {
+                        let labels = &mut self.annotations.entry(task).or_default().labels;
+                        if labels.len() < limits::LABELS_MAX {
+                            labels.push(label);
+                            labels.sort();
+                        }
+                    }
                     Item::Task(_) => {}
                 }
             }
+        }
+    }
+
+    /// Collects the comments of all tasks, in the total order.
+    fn comment(&mut self) {
+        for (task, start) in self.reading.tasks.iter().enumerate() {
+            for comment in &start.start.comments {
+                self.annotations.entry(task as u32).or_default().add_comment(comment.clone());
+            }
+        }
+        for (_, task, comment) in &self.reading.comments {
+            self.annotations.entry(*task).or_default().add_comment(comment.clone());
         }
     }
 
@@ -809,7 +936,7 @@ impl<'a> Merge<'a> {
             self.pending.push(Pending {
                 task: Some(task),
                 kind: ConflictKind::WorkOfGroup,
-                sides: vec![Side { record: self.reading.record(record), to: VersionValue::Shown }],
+                sides: vec![Side { record: self.reading.record(record), to: VersionValue::Shown, act: None }],
                 shown: None,
                 answers: &[AnswerKind::Dismiss],
                 tasks: Vec::new(),
@@ -853,28 +980,10 @@ impl<'a> Merge<'a> {
     }
 
     /// Returns the tasks in order, parents before their children.
-    fn order(&mut self, mut roots: Vec<u32>, children: &[Vec<u32>]) -> Vec<u32> {
-        let mut keys: HashMap<u32, (&'a str, At)> = HashMap::new();
-        for (number, record) in self.reading.records.clone().into_iter().enumerate() {
-            for (index, action) in record.actions().iter().enumerate() {
-                if let super::action::Action::Set { task: Some(task), field: Field::Place, to, .. } = action
-                    && let Some(task) = self.reading.resolve(self.set, task, record)
-                    && let Some(key) = to.as_str()
-                {
-                    let at = (number as u32, index as u32);
-                    if let Some((_, before)) = keys.insert(task, (key, at))
-                        && self.is_here(task)
-                        && self.reading.dispositions[before.0 as usize][before.1 as usize]
-                            == Disposition::Applied
-                    {
-                        self.reading.disposition(before, Disposition::Superseded { by: record.id() });
-                    }
-                }
-            }
-        }
+    fn order(&self, mut roots: Vec<u32>, children: &[Vec<u32>]) -> Vec<u32> {
         let key = |task: &u32| {
             let added = &self.reading.tasks[*task as usize];
-            keys.get(task).copied().unwrap_or((added.start.place.as_str(), added.at))
+            self.moved.get(task).copied().unwrap_or((added.start.place.as_str(), added.at))
         };
         roots.sort_by_key(key);
         let mut order = Vec::with_capacity(self.specs.len());
@@ -942,7 +1051,7 @@ impl<'a> Merge<'a> {
             renamed,
             stop,
             deleted,
-            is_newer: self.set.is_newer(),
+            newer: self.set.newer(),
             keys: order.iter().map(|&task| self.keys[task as usize].clone()).collect(),
             dispositions: self.dispositions(),
             draft,
@@ -963,7 +1072,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Returns the stop that holds: an end before other stops, and of those the last.
+    /// Returns the stop that holds: an end before a pause, a pause before a rejection, and of equal ones the last.
     fn stop(&mut self) -> Option<SharedStop> {
         let mut holding: Option<usize> = None;
         for place in 0..self.reading.stops.len() {
@@ -972,8 +1081,12 @@ impl<'a> Merge<'a> {
                 self.reading.disposition(at, Disposition::Superseded { by });
                 continue;
             }
-            let is_end = |place: usize| self.reading.stops[place].kind.is_end();
-            if holding.is_none_or(|known| is_end(place) || !is_end(known)) {
+            let rank = |place: usize| match self.reading.stops[place].kind {
+                StopKind::Completed | StopKind::Failed | StopKind::Cancelled => 2,
+                StopKind::Paused => 1,
+                StopKind::Rejected => 0,
+            };
+            if holding.is_none_or(|known| rank(place) >= rank(known)) {
                 holding = Some(place);
             }
         }
@@ -1025,7 +1138,7 @@ impl<'a> Merge<'a> {
             self.pending.push(Pending {
                 task: None,
                 kind: ConflictKind::Delete,
-                sides: vec![Side { record, to: VersionValue::Shown }],
+                sides: vec![Side { record, to: VersionValue::Shown, act: None }],
                 shown: None,
                 answers: &[AnswerKind::Keep, AnswerKind::Remove],
                 tasks: Vec::new(),
@@ -1126,6 +1239,11 @@ impl<'a> Merge<'a> {
         if let Some(hold) = hold {
             state.change_aside(|aside| aside.held = Some(hold));
         }
+        if let Some(TaskExtras { labels, assignee, comments, .. }) = self.annotations.remove(&task) {
+            state.change_aside(|aside| {
+                (aside.labels, aside.assignee, aside.comments) = (labels, assignee, comments);
+            });
+        }
         Task { spec, state }
     }
 
@@ -1181,6 +1299,7 @@ impl<'a> Merge<'a> {
         let about = self.reading.claims.iter().map(|(at, task, _)| (*at, *task));
         let about = about.chain(self.reading.asks.iter().map(|(at, task, _, _)| (*at, *task)));
         let about = about.chain(self.reading.answers.iter().map(|(at, task, _, _)| (*at, *task)));
+        let about = about.chain(self.reading.comments.iter().map(|(at, task, _)| (*at, *task)));
         for (at, task) in about.collect::<Vec<(At, u32)>>() {
             if let Some(by) = gone[task as usize] {
                 self.reading.disposition(at, Disposition::Gone { by });

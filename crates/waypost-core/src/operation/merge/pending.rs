@@ -13,6 +13,28 @@ use crate::TaskId;
 pub(super) struct Side<'a> {
     pub(super) record: &'a Record,
     pub(super) to: VersionValue,
+    /// What it did, where that is no value.
+    pub(super) act: Option<SideAct>,
+}
+
+/// What one side did, with `{}` for each task.
+pub(super) struct SideAct {
+    pub(super) words: String,
+    pub(super) tasks: Vec<u32>,
+}
+
+impl SideAct {
+    pub(super) fn new(words: impl Into<String>, tasks: impl IntoIterator<Item = u32>) -> Self {
+        Self { words: words.into(), tasks: tasks.into_iter().collect() }
+    }
+
+    fn named(&self, name: impl Fn(u32) -> String) -> String {
+        let mut tasks = self.tasks.iter();
+        let mut parts = self.words.split("{}");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts
+            .fold(first, |text, part| text + &tasks.next().map(|&task| name(task)).unwrap_or_default() + part)
+    }
 }
 
 /// A question.
@@ -42,6 +64,7 @@ impl Pending<'_> {
         let path: Vec<String> = self.tasks.iter().map(|&task| name(task)).collect();
         let first = self.sides.first().map(|side| who(side.record)).unwrap_or_default();
         let other = self.by.map(who);
+        let did = |side: &Side<'_>| side.act.as_ref().map(|act| act.named(name)).unwrap_or_default();
         let with = other.as_ref().map(|by| format!(" with what {by} did")).unwrap_or_default();
         let text = match &self.kind {
             ConflictKind::Field(field) => {
@@ -59,14 +82,24 @@ impl Pending<'_> {
             }
             ConflictKind::Removal => {
                 let by = other.unwrap_or_default();
+                let (removed, unseen) = (self.sides.first().map(did), self.sides.get(1).map(did));
+                let named = self.sides.first().and_then(|side| side.act.as_ref()).map(|act| &act.tasks);
+                let is_below = |task: &&u32| named.is_some_and(|named| !named.contains(*task));
+                let below: Vec<String> = self.tasks.iter().filter(is_below).map(|&task| name(task)).collect();
+                let also = match below.is_empty() {
+                    true => String::new(),
+                    false => format!("; to remove it now removes {} as well", below.join(", ")),
+                };
                 format!(
-                    "{first} removed {}, and had not seen what {by} did there; nothing was removed",
-                    path.join(", ")
+                    "{first} {}, and had not seen that {by} {}; nothing was removed{also}",
+                    removed.unwrap_or_default(),
+                    unseen.unwrap_or_default()
                 )
             }
             ConflictKind::Dependency => {
                 format!(
-                    "what {first} added is set aside:{with} tasks would wait for each other: {}",
+                    "{first} added that {}; that is set aside:{with} tasks would wait for each other: {}",
+                    self.sides.first().map(did).unwrap_or_default(),
                     path.join(" → ")
                 )
             }
@@ -108,7 +141,7 @@ impl Pending<'_> {
             by: side.record.by().clone(),
             from: side.record.from().clone(),
             at: side.record.at(),
-            value: value(&side.to),
+            value: if side.act.is_some() { did(side) } else { value(&side.to) },
             to: side.to.clone(),
         });
         Conflict {

@@ -12,7 +12,7 @@ use super::super::record::{Prerequisite, Record};
 use super::super::set::OperationSet;
 use super::register::Write;
 use super::result::Disposition;
-use crate::{Actor, ExternalTaskRef, Json, Lock, LockMode};
+use crate::{Actor, Comment, ExternalTaskRef, Json, Lock, LockMode};
 
 /// The number of a record in the total order, and the place of an action in it.
 pub(super) type At = (u32, u32);
@@ -31,6 +31,7 @@ pub(super) enum Item {
     OtherPlan(ExternalTaskRef),
     Lock(String, LockMode),
     Tool(String),
+    Label(String),
 }
 
 /// An addition of an element to a list.
@@ -41,8 +42,6 @@ pub(super) struct Inclusion {
     pub(super) record: RecordId,
     /// Whether the task was added with it.
     pub(super) is_start: bool,
-    /// The element as it travels.
-    pub(super) value: Value,
     pub(super) excluded_by: Option<RecordId>,
 }
 
@@ -78,6 +77,7 @@ pub(super) struct Reading<'a> {
     pub(super) claims: Vec<(At, u32, &'a str)>,
     pub(super) asks: Vec<(At, u32, &'a str, &'a [String])>,
     pub(super) answers: Vec<(At, u32, &'a str, &'a [RecordId])>,
+    pub(super) comments: Vec<(At, u32, Comment)>,
     pub(super) charges: Vec<(Option<u32>, i64, bool)>,
     pub(super) stops: Vec<StopWrite<'a>>,
     pub(super) resumed: HashMap<RecordId, RecordId>,
@@ -107,6 +107,7 @@ impl<'a> Reading<'a> {
             claims: Vec::new(),
             asks: Vec::new(),
             answers: Vec::new(),
+            comments: Vec::new(),
             charges: Vec::new(),
             stops: Vec::new(),
             resumed: HashMap::new(),
@@ -198,19 +199,15 @@ impl<'a> Reading<'a> {
                 .iter()
                 .map(|lock| (ListField::Locks, serde_json::to_value(lock).unwrap_or_default()));
             let tools = start.tools.iter().map(|tool| (ListField::Tools, Value::from(tool.as_str())));
-            for (place, (list, value)) in dependencies.chain(locks).chain(tools).enumerate() {
+            let labels = start.labels.iter().map(|label| (ListField::Labels, Value::from(label.as_str())));
+            let all = dependencies.chain(locks).chain(tools).chain(labels);
+            for (place, (list, value)) in all.enumerate() {
                 let Some(item) = self.item(set, list, &value, record) else { continue };
                 if let Item::Task(on) = item {
                     self.touch(on, at);
                 }
-                let inclusion = Inclusion {
-                    at,
-                    place: place as u32,
-                    record: id,
-                    is_start: true,
-                    value,
-                    excluded_by: None,
-                };
+                let inclusion =
+                    Inclusion { at, place: place as u32, record: id, is_start: true, excluded_by: None };
                 self.lists.entry(number).or_default().entry((list, item)).or_default().push(inclusion);
             }
         }
@@ -233,10 +230,13 @@ impl<'a> Reading<'a> {
                 Some(Item::Lock(key, mode))
             }
             ListField::Tools => value.as_str().map(|tool| Item::Tool(tool.to_owned())),
+            ListField::Labels => value.as_str().map(|label| Item::Label(label.to_owned())),
         }
     }
 
     fn read_actions(&mut self, set: &OperationSet) {
+        let removals: HashMap<ActionRef, Vec<u32>> =
+            self.removals.iter().map(|(at, tasks, _)| (self.action_ref(*at), tasks.clone())).collect();
         for (at, record, action) in self.actions() {
             let id = record.id();
             let task = super::super::set::tasks_of(action).next();
@@ -274,14 +274,8 @@ impl<'a> Reading<'a> {
                     if let Item::Task(on) = element {
                         self.touch(on, at);
                     }
-                    let inclusion = Inclusion {
-                        at,
-                        place: 0,
-                        record: id,
-                        is_start: false,
-                        value: item.clone(),
-                        excluded_by: None,
-                    };
+                    let inclusion =
+                        Inclusion { at, place: 0, record: id, is_start: false, excluded_by: None };
                     let lists = self.lists.entry(number).or_default();
                     lists.entry((*list, element)).or_default().push(inclusion);
                 }
@@ -304,6 +298,11 @@ impl<'a> Reading<'a> {
                 (Action::Answer { answer, over, .. }, Some(number)) => {
                     self.answers.push((at, number, answer, over));
                 }
+                (Action::Comment { text, by, at: written, .. }, Some(number)) => {
+                    let by = by.clone().unwrap_or_else(|| record.by().clone());
+                    let written = written.unwrap_or_else(|| record.at());
+                    self.comments.push((at, number, Comment { by, at: written, text: text.clone() }));
+                }
                 (Action::Charge { tokens, moved, .. }, number) => {
                     self.charges.push((number, *tokens, *moved))
                 }
@@ -313,7 +312,12 @@ impl<'a> Reading<'a> {
                 (Action::Resume { over }, _) => self.resumed.extend(over.iter().map(|stop| (*stop, id))),
                 (Action::Approve { approval }, _) => self.approvals.push((at, approval)),
                 (Action::Delete {}, _) => self.deletes.push(at),
-                (Action::Dismiss { over }, _) => self.dismissed.extend(over.iter().map(|what| (*what, id))),
+                (Action::Dismiss { over }, _) => {
+                    // Who keeps a task that was to be removed wants it: a removal has to have seen that.
+                    let kept = over.iter().filter_map(|what| removals.get(what)).flatten().copied();
+                    kept.for_each(|task| self.touch(task, at));
+                    self.dismissed.extend(over.iter().map(|what| (*what, id)));
+                }
                 (Action::Add(_) | Action::Exclude { .. } | Action::Remove { .. }, _)
                 | (
                     Action::Include { .. }
@@ -321,7 +325,8 @@ impl<'a> Reading<'a> {
                     | Action::Retry { .. }
                     | Action::Claim { .. }
                     | Action::Ask { .. }
-                    | Action::Answer { .. },
+                    | Action::Answer { .. }
+                    | Action::Comment { .. },
                     None,
                 ) => {}
             }

@@ -39,29 +39,56 @@ fn places_of<T>(writes: &[Write<'_, T>]) -> HashMap<RecordId, usize> {
     writes.iter().enumerate().map(|(place, write)| (write.id, place)).collect()
 }
 
-/// Merges the texts of the facts, which are places in `writes`, against the newest text that all of them replaced.
-/// `None` if they overlap, or if there is no such text.
-pub(super) fn merged<'t>(
-    initial: Option<&'t str>,
-    writes: &[Write<'_, &'t str>],
-    facts: &[usize],
-) -> Option<String> {
+/// How often the common text of texts is itself merged of several. Beyond that, a person is asked.
+const COMMON_DEPTH_MAX: usize = 32;
+
+/// Merges the texts of the facts, which are places in `writes`, against the newest text that all of them replaced: if
+/// that is several, against what these come to together. `None` if they overlap, or if there is no such text.
+pub(super) fn merged(initial: Option<&str>, writes: &[Write<'_, &str>], facts: &[usize]) -> Option<String> {
     let places = places_of(writes);
-    let mut common: Option<BTreeSet<usize>> = None;
-    for &fact in facts {
-        let (mut seen, mut stack) = (BTreeSet::new(), vec![fact]);
+    // The facts, what they have in common, what that has in common, and so on, until it is one text.
+    let mut levels = vec![facts.to_vec()];
+    let mut base = loop {
+        let level = levels.last()?;
+        let newest = newest_common(writes, &places, level);
+        match newest[..] {
+            [] => break initial?.to_owned(),
+            [one] => break writes[one].value.to_owned(),
+            _ if levels.len() == COMMON_DEPTH_MAX => return None,
+            _ => levels.push(newest),
+        }
+    };
+    for level in levels.iter().rev() {
+        let mut texts = level.iter().map(|&place| writes[place].value);
+        let first = texts.next()?.to_owned();
+        base = texts.try_fold(first, |merged, text| merged_texts(&base, &merged, text))?;
+    }
+    Some(base)
+}
+
+/// Returns the writes that all of these replaced, without those that others of them replaced.
+fn newest_common<T>(
+    writes: &[Write<'_, T>],
+    places: &HashMap<RecordId, usize>,
+    facts: &[usize],
+) -> Vec<usize> {
+    let replaced = |from: &[usize]| {
+        let (mut seen, mut stack) = (BTreeSet::new(), from.to_vec());
         while let Some(place) = stack.pop() {
             let older = writes[place].over.iter().filter_map(|id| places.get(id)).copied();
             stack.extend(older.filter(|&older| seen.insert(older)).collect::<Vec<usize>>());
         }
+        seen
+    };
+    let mut common: Option<BTreeSet<usize>> = None;
+    for &fact in facts {
+        let seen = replaced(&[fact]);
         common = Some(match common {
             None => seen,
             Some(common) => common.intersection(&seen).copied().collect(),
         });
     }
-    let newest = common.and_then(|common| common.last().copied());
-    let base = newest.map(|newest| writes[newest].value).or(initial)?;
-    let mut texts = facts.iter().map(|&fact| writes[fact].value);
-    let first = texts.next()?.to_owned();
-    texts.try_fold(first, |merged, text| merged_texts(base, &merged, text))
+    let common: Vec<usize> = common.into_iter().flatten().collect();
+    let older = replaced(&common);
+    common.into_iter().filter(|place| !older.contains(place)).collect()
 }

@@ -32,8 +32,8 @@ pub struct Merged {
     pub archived: bool,
     /// Whether the plan was deleted by somebody who had seen everything.
     pub deleted: bool,
-    /// Whether a record of a newer version of Waypost is among the records. Then the plan is read-only here.
-    pub is_newer: bool,
+    /// The number of records of a newer version of Waypost, which do not count here.
+    pub newer: usize,
     /// Which task each id of the draft means, in the order of the draft.
     pub(crate) keys: Vec<TaskKey>,
 }

@@ -15,7 +15,13 @@ impl Plan {
             return Err(Refusal::Invalid { problems: vec![Problem::task(task, wrong)] });
         }
         within("bytes of the comment", text.len(), limits::COMMENT_BYTES_MAX, task)?;
-        Ok(vec![Event::TaskCommented { task: task.clone(), by: by.clone(), text: text.to_owned() }])
+        Ok(vec![Event::TaskCommented {
+            task: task.clone(),
+            by: by.clone(),
+            text: text.to_owned(),
+            at: None,
+            place: None,
+        }])
     }
 
     pub(super) fn decide_label(&self, by: &Actor, task: &TaskId, labels: &[String]) -> Decision {

@@ -9,8 +9,8 @@ use super::super::Plan;
 use super::Decision;
 use crate::operation::{MERGE_ACTOR, MergeRequest, StopKind};
 use crate::{
-    Actor, ActorKind, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
-    TaskState, Timestamp, validate,
+    Actor, ActorKind, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId,
+    TaskSpec, TaskState, Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
@@ -57,11 +57,16 @@ impl Plan {
         let draft = self.as_written_here(&request.draft);
         let mut after = self.clone();
         let mut events = vec![merged(request, to_draft)];
-        events.extend(self.released(&draft));
+        events.extend(self.released(&draft, &request.renamed));
         events.extend(self.replacement(&draft));
         for event in &events {
             after.evolve(event, at);
         }
+        let annotations = after.annotation_events(&draft);
+        for event in &annotations {
+            after.evolve(event, at);
+        }
+        events.extend(annotations);
         // What is opened again may open others.
         for _ in 0..STATE_ROUNDS_MAX {
             let states = after.state_events(by, &draft);
@@ -83,6 +88,13 @@ impl Plan {
             after.evolve(event, at);
         }
         events.extend(stops);
+        // Its last task ended elsewhere. A plan that was never started here does not end by itself.
+        let (here, wanted) = (after.state.phase, draft.state.phase);
+        if wanted.is_finished() && matches!(here, Phase::Draft | Phase::AwaitingApproval) {
+            let end = Event::PlanFinished { phase: wanted, summary: after.state.summary.clone(), by: None };
+            after.evolve(&end, at);
+            events.push(end);
+        }
         if draft.state.archived && !self.state.archived && after.running.is_empty() {
             events.push(Event::PlanArchived { by: None });
         }
@@ -122,8 +134,9 @@ impl Plan {
         draft
     }
 
-    /// Returns the releases of running tasks that are removed, get children, or would run something else.
-    fn released(&self, draft: &Draft) -> Vec<Event> {
+    /// Returns the releases of running tasks that are removed, get children, would run something else, or are called
+    /// something else: whoever works on one must not report on the task that has its name now.
+    fn released(&self, draft: &Draft, renamed: &[TaskId]) -> Vec<Event> {
         if self.running.is_empty() {
             return Vec::new();
         }
@@ -132,15 +145,46 @@ impl Plan {
         let parents: HashSet<&TaskId> =
             draft.tasks.iter().filter_map(|task| task.spec.parent.as_ref()).collect();
         let goes_on = |old: &TaskSpec| {
-            specs.get(old.id.as_str()).is_some_and(|new| {
-                let runs_the_same =
-                    (&old.work, &old.check, &old.locks) == (&new.work, &new.check, &new.locks);
-                runs_the_same && (old.skip || !new.skip) && !parents.contains(&old.id)
-            })
+            !renamed.contains(&old.id)
+                && specs.get(old.id.as_str()).is_some_and(|new| {
+                    let runs_the_same =
+                        (&old.work, &old.check, &old.locks) == (&new.work, &new.check, &new.locks);
+                    runs_the_same && (old.skip || !new.skip) && !parents.contains(&old.id)
+                })
         };
         let stopped = self.running.iter().map(|&number| self.spec_of(number)).filter(|old| !goes_on(old));
-        let reason = "its work was changed or removed by an import";
+        let reason = "its work was changed, removed or renamed by an import";
         stopped.map(|old| Event::TaskReleased { task: old.id.clone(), reason: reason.to_owned() }).collect()
+    }
+
+    /// Returns the events that give the tasks of this plan the merged labels, assignees and comments. Comments keep the
+    /// time at which they were written, and their order is the same in all clones.
+    fn annotation_events(&self, draft: &Draft) -> Vec<Event> {
+        let mut events = Vec::new();
+        for Task { spec, state: wanted } in &draft.tasks {
+            let Some(here) = self.task(spec.id.as_str()) else { continue };
+            let (task, here) = (&spec.id, &here.state);
+            if here.labels() != wanted.labels() {
+                events.push(Event::TaskLabeled { task: task.clone(), labels: wanted.labels().to_vec() });
+            }
+            if here.assignee() != wanted.assignee() {
+                let assignee = wanted.assignee().map(str::to_owned);
+                events.push(Event::TaskAssigned { task: task.clone(), assignee });
+            }
+            let written = wanted.comments().iter().enumerate();
+            for (place, Comment { by, at, text }) in
+                written.filter(|(_, comment)| !here.comments().contains(comment))
+            {
+                events.push(Event::TaskCommented {
+                    task: task.clone(),
+                    by: by.clone(),
+                    text: text.clone(),
+                    at: Some(*at),
+                    place: Some(place as u32),
+                });
+            }
+        }
+        events
     }
 
     /// Returns the events that give the tasks of this plan the merged statuses and holds.
@@ -224,7 +268,8 @@ impl Plan {
             Status::Cancelled => {
                 reset(events);
                 let reason = wanted.reason.clone().unwrap_or_default();
-                events.push(Event::TasksCancelled { tasks: vec![task], reason, by: None });
+                let by = wanted.stopped_by().cloned();
+                events.push(Event::TasksCancelled { tasks: vec![task], reason, by });
             }
             Status::Pending | Status::Running => match wanted.reported() {
                 Some(report) => {
@@ -276,20 +321,25 @@ impl Plan {
         let is_unstopped = self.state.stopped_by.is_none();
         let pause = Event::PlanPaused { reason: reason.clone(), by: by.clone() };
         let finish = |phase| Event::PlanFinished { phase, summary: reason.clone(), by: by.clone() };
+        let is_other_end = |here: Phase, wanted: Phase| {
+            let is_same = here == wanted && self.state.closed;
+            (!is_same).then(|| finish(wanted))
+        };
         let event = match (stop.kind, self.state.phase) {
-            // It ended by itself here; now no result of another plan opens it again.
-            (kind, Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                let ended_by_itself = kind.is_end() && !self.state.closed;
-                ended_by_itself.then(|| finish(self.state.phase))
+            // If it ended by itself here, no result of another plan opens it again now. If it was ended in several ways, one
+            // of them holds in all clones.
+            (StopKind::Completed, here) => is_other_end(here, Phase::Completed),
+            (StopKind::Failed, here) => is_other_end(here, Phase::Failed),
+            (StopKind::Cancelled, here) => is_other_end(here, Phase::Cancelled),
+            (StopKind::Paused | StopKind::Rejected, Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                None
             }
-            (StopKind::Completed, _) => Some(finish(Phase::Completed)),
-            (StopKind::Failed, _) => Some(finish(Phase::Failed)),
-            (StopKind::Cancelled, _) => Some(finish(Phase::Cancelled)),
             (StopKind::Rejected, Phase::Draft | Phase::AwaitingApproval) if is_unstopped => {
                 let by = by.unwrap_or_else(|| stop.actor.clone());
                 Some(Event::PlanRejected { by, reason })
             }
-            (StopKind::Paused, Phase::Draft) if is_unstopped => Some(pause),
+            // It is paused here even if it was rejected, or waits for its approval.
+            (StopKind::Paused, Phase::Draft | Phase::AwaitingApproval) => Some(pause),
             (StopKind::Paused | StopKind::Rejected, Phase::Active) => Some(pause),
             // A person makes an agent's stop their own.
             (StopKind::Paused, Phase::Paused) if is_unstopped && by.is_some() => Some(pause),

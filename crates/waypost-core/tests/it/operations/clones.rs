@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::operation::{
     Answer, AnswerKind, CloneTag, Conflict, Disposition, Inserted, MergeRequest, Merged, OperationSet,
-    ParsedRecord, Record, RecordId, Stamp, answer, derive, merge, share,
+    ParsedRecord, Record, RecordId, Stamp, StopKind, answer, derive, merge, share,
 };
 use waypost_core::{
     Actor, Command, Dependency, Event, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskSpec, Timestamp,
@@ -464,6 +464,11 @@ fn unlike(plan: &Plan, merged: &Merged) -> Vec<String> {
     for (here, there) in local.tasks.iter().zip(&merged.draft.tasks) {
         let id = here.spec.id.to_string();
         check(id.clone(), format!("{:?}", plain(&here.spec)), format!("{:?}", plain(&there.spec)));
+        let said = |task: &Task| {
+            let state = &task.state;
+            format!("{:?} {:?} {:?}", state.labels(), state.assignee(), state.comments())
+        };
+        check(format!("what is said about {id}"), said(here), said(there));
         if groups.contains(&here.spec.id) {
             continue;
         }
@@ -497,10 +502,19 @@ fn unlike(plan: &Plan, merged: &Merged) -> Vec<String> {
             check(format!("hold of {id}"), "none".into(), format!("{:?}", there.state.held()));
         }
     }
-    if merged.stop.as_ref().is_some_and(|stop| stop.kind.is_end()) && !local.state.phase.is_finished() {
-        check("phase".into(), local.state.phase.as_str().into(), "ended".into());
+    if let Some(stop) = merged.stop.as_ref().filter(|stop| stop.kind.is_end()) {
+        check("phase".into(), local.state.phase.as_str().into(), ended_as(stop.kind).as_str().into());
     }
     found
+}
+
+fn ended_as(kind: StopKind) -> Phase {
+    match kind {
+        StopKind::Completed => Phase::Completed,
+        StopKind::Failed => Phase::Failed,
+        StopKind::Cancelled => Phase::Cancelled,
+        StopKind::Paused | StopKind::Rejected => unreachable!("no end"),
+    }
 }
 
 /// A text without what follows the names of tasks that another one has: which of them is called how may change with a

@@ -9,7 +9,7 @@ use waypost_core::operation::{
     TaskStart, TravellingWork,
 };
 use waypost_core::{
-    Complexity, DependencyRule, ForeignFields, Hold, Json, Lock, LockMode, Refinement, Retry, limits,
+    Comment, Complexity, DependencyRule, ForeignFields, Hold, Json, Lock, LockMode, Refinement, Retry, limits,
 };
 use waypost_testkit::id;
 
@@ -152,17 +152,48 @@ fn actions() -> Vec<Action> {
         Action::Dismiss {
             over: vec![ActionRef { record: some_id(), index: 0 }, ActionRef { record: some_id(), index: 3 }],
         },
+        Action::Comment { task: task(), text: "mind the\nmirror".into(), by: None, at: None },
+        Action::Comment { task: task(), text: "so it was".into(), by: Some(agent()), at: Some(at(7)) },
+    ]
+}
+
+/// What later builds learned to write about labels, assignees and comments.
+fn annotations() -> Vec<Action> {
+    let comment = Comment { by: agent(), at: at(7), text: "so it was".into() };
+    vec![
+        Action::Add(Box::new(TaskStart {
+            labels: vec!["frontend".into(), "risky".into()],
+            assignee: Some("person:ada".into()),
+            comments: vec![comment],
+            ..bare("t9")
+        })),
+        Action::Include { task: task(), list: ListField::Labels, item: json!("risky") },
+        Action::Exclude {
+            task: task(),
+            list: ListField::Labels,
+            item: json!("risky"),
+            over: vec![some_id()],
+        },
+        Action::Set {
+            task: Some(task()),
+            field: Field::Assignee,
+            to: json!("person:ada"),
+            over: vec![some_id()],
+        },
     ]
 }
 
 fn records() -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
-    for action in actions() {
+    for action in actions().into_iter().chain(annotations()) {
         let parents: Vec<RecordId> = records.last().map(Record::id).into_iter().collect();
-        records.push(record(records.len() as u64 + 1, &parents, vec![action]));
+        let is_signed = matches!(action, Action::Dismiss { .. });
+        let mut record = record(records.len() as u64 + 1, &parents, vec![action]);
+        if is_signed {
+            record = record.sign(Signature { key: "SHA256:abc".into(), value: "U1NI\"".into() });
+        }
+        records.push(record);
     }
-    let last = records.pop().unwrap();
-    records.push(last.sign(Signature { key: "SHA256:abc".into(), value: "U1NI\"".into() }));
     records
 }
 
@@ -243,7 +274,7 @@ fn a_record_of_a_newer_version_is_kept_byte_for_byte() {
         assert_eq!((parsed.to_line(), parsed.clock(), parsed.plan()), (line, 1, &plan_id()));
         let mut set = OperationSet::new(plan_id());
         set.insert(parsed);
-        assert!(set.is_newer());
+        assert_eq!((set.newer(), set.heads()), (1, vec![]), "nobody here has seen it");
     }
 }
 
@@ -274,6 +305,14 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
         "wrong type",
     );
     refused(r#"{"op":"delete"} → {"op":"add","task":"t1","place":""}"#, "not a key");
+    refused(r#"{"op":"delete"} → {"op":"add","task":"t1","place":"a0","labels":["a\nb"]}"#, "short lines");
+    refused(r#"{"op":"delete"} → {"op":"add","task":"t1","place":"a0","assignee":" "}"#, "short lines");
+    refused(r#"{"op":"delete"} → {"op":"comment","task":"t1#012345","text":""}"#, "empty");
+    refused(
+        r#"{"op":"delete"} → {"op":"include","task":"t1#012345","list":"labels","item":"a\u001b"}"#,
+        "not a label",
+    );
+    refused(r#"{"op":"delete"} → {"op":"set","task":"t1#012345","field":"assignee","to":""}"#, "wrong type");
     refused(
         r#"{"op":"delete"} → {"op":"add","task":"t1","place":"a0"},{"op":"add","task":"t1","place":"a1"}"#,
         "added twice",
@@ -300,6 +339,17 @@ fn every_limit_holds_at_its_maximum_and_not_beyond() {
         let to = format!("a0{}", "1".repeat(bytes - 2)).into();
         vec![Action::Set { task: Some(task()), field: Field::Place, to, over: vec![] }]
     };
+    let comment =
+        |bytes: usize| vec![Action::Comment { task: task(), text: "x".repeat(bytes), by: None, at: None }];
+    assert!(is_fine(header(1, vec![]), comment(limits::COMMENT_BYTES_MAX)));
+    assert!(!is_fine(header(1, vec![]), comment(limits::COMMENT_BYTES_MAX + 1)));
+    let labels = |count: usize, bytes: usize| {
+        let labels = (0..count).map(|number| format!("{number:x>bytes$}")).collect();
+        vec![Action::Add(Box::new(TaskStart { labels, ..bare("t1") }))]
+    };
+    assert!(is_fine(header(1, vec![]), labels(limits::LABELS_MAX, limits::LABEL_BYTES_MAX)));
+    assert!(!is_fine(header(1, vec![]), labels(limits::LABELS_MAX + 1, 8)));
+    assert!(!is_fine(header(1, vec![]), labels(1, limits::LABEL_BYTES_MAX + 1)));
     assert!(is_fine(header(1, vec![]), place(limits::PLACE_BYTES_MAX)));
     assert!(!is_fine(header(1, vec![]), place(limits::PLACE_BYTES_MAX + 1)));
     // A line feed takes two bytes in a line.

@@ -32,6 +32,7 @@ const BEGINNINGS: [&str; 15] = [
     "eyJ",
 ];
 
+/// Removes secrets from texts.
 #[derive(Clone, Default)]
 pub struct Redactor {
     known: Arc<[String]>,
@@ -95,7 +96,7 @@ fn without_keys(text: &str) -> String {
         let end = rest[at..].find(|character| !is_of_key(character)).map_or(rest.len(), |end| at + end);
         out.push_str(&rest[..at]);
         let word = &rest[at..end];
-        out.push_str(if looks_like_key(word) { MARK } else { word });
+        out.push_str(if key_beginning(word).is_some() { MARK } else { word });
         rest = &rest[end..];
     }
     out + rest
@@ -105,14 +106,23 @@ fn is_of_key(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')
 }
 
-fn looks_like_key(word: &str) -> bool {
+/// Returns how a text that looks like a secret begins: the prefix of a well-known kind of key, or `PRIVATE KEY`.
+pub fn secret_in(text: &str) -> Option<&'static str> {
+    let is_private_key = |block: &str| block.lines().next().is_some_and(|head| head.contains("PRIVATE KEY"));
+    if text.match_indices("-----BEGIN ").any(|(at, _)| is_private_key(&text[at..])) {
+        return Some("PRIVATE KEY");
+    }
+    text.split(|character| !is_of_key(character)).find_map(key_beginning)
+}
+
+fn key_beginning(word: &str) -> Option<&'static str> {
     let goes_on = |rest: &str| {
         rest.len() >= KEY_REST_MIN
             && rest.chars().any(|character| character.is_ascii_digit())
             && rest.chars().any(|character| character.is_ascii_alphabetic())
     };
     let after = |beginning: &str| word.strip_prefix(beginning).filter(|rest| goes_on(rest));
-    BEGINNINGS.iter().any(|beginning| match *beginning {
+    BEGINNINGS.into_iter().find(|beginning| match *beginning {
         // Only a token of three parts is a JWT: much other encoded data begins with `eyJ`.
         "eyJ" => after("eyJ").is_some_and(|rest| rest.split('.').count() == 3),
         beginning => after(beginning).is_some(),
@@ -143,6 +153,19 @@ fn without_private_keys(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_with_a_secret_is_found_by_how_the_secret_begins() {
+        for (text, found) in [
+            ("use ghp_0123456789abcdefABCDEF0123 for it", Some("ghp_")),
+            ("{\"key\":\"AKIAIOSFODNN7EXAMPLE1\"}", Some("AKIA")),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nabc", Some("PRIVATE KEY")),
+            ("-----BEGIN CERTIFICATE-----\nabc", None),
+            ("the task-list sk-ill of a hf_model", None),
+        ] {
+            assert_eq!(secret_in(text), found, "{text}");
+        }
+    }
 
     #[test]
     fn known_secrets_and_what_looks_like_a_key_are_taken_out_and_nothing_else() {
