@@ -86,6 +86,7 @@ class Waiting {
 const TITLES: Record<InboxItem["kind"], string> = {
   approval: "A plan needs your approval",
   question: "A task asks you a question",
+  conflict: "Clones of a plan disagree",
   task: "A task waits for you",
   failure: "A task failed",
 };

@@ -241,6 +241,10 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
     }
     let approval = api.approvals.describe(api.plans(), &id, facts)?;
     value.insert("approval".to_owned(), approval);
+    let conflicts = api.service.question_count(&id)?;
+    if conflicts > 0 {
+        value.insert("conflicts".to_owned(), conflicts.into());
+    }
     Ok(Versioned::at(Value::Object(value), version).warned(&warnings).into_response())
 }
 

@@ -2,10 +2,12 @@
 
 use waypost_core::{Draft, Phase, PlanId, PlanSpec, TaskId};
 use waypost_service::{
-    CreateOptions, EditOp, Guard, Seen, Service, ServiceError, StatusChange, TaskRef, WriteReply,
+    AnswerChoice, CreateOptions, EditOp, Guard, QuestionRef, Seen, Service, ServiceError, SharingError, StatusChange,
+    TaskRef, WriteReply,
 };
 
 use super::context::EffectContext;
+use super::workspace::Workspace;
 use crate::history::HistoryReply;
 use crate::messages::{Reply, SaveError};
 use crate::note::{ErrorMessage, Note, NoteKind};
@@ -60,7 +62,8 @@ impl EffectContext {
     }
 
     fn acted(&self, plan: &PlanKey, action: PlanAction) -> Result<WriteReply, ErrorMessage> {
-        let (service, by, id) = (self.workspace(plan.store)?.service(), &self.by, &plan.id);
+        let workspace = self.workspace(plan.store)?;
+        let (service, by, id) = (workspace.service(), &self.by, &plan.id);
         Ok(match action {
             PlanAction::Reject(reason) => service.reject(by, id, &reason, Guard::NONE),
             PlanAction::Pause => service.pause(by, id, "", Guard::NONE),
@@ -94,7 +97,25 @@ impl EffectContext {
                 let task = TaskRef { plan: id, task: &task, attempt: None, take_over: false, seen };
                 service.answer(by, task, &answer, Guard::NONE)
             }
+            PlanAction::Resolve { choice, seen } => return self.resolved(workspace, id, &choice, &seen),
         }?)
+    }
+
+    /// Answers what clones disagree about, as long as it is what was read.
+    fn resolved(
+        &self,
+        workspace: &Workspace,
+        plan: &PlanId,
+        choice: &AnswerChoice,
+        seen: &str,
+    ) -> Result<WriteReply, ErrorMessage> {
+        let Some(find) = &workspace.shared_branch else {
+            return Err(SharingError::NotShared(plan.clone()).into());
+        };
+        let of = QuestionRef { plan, task: None, subject: None, seen: Some(seen) };
+        let reply = workspace.service().resolve_question(&self.by, &find()?, of, choice)?;
+        let (added, warnings, not_runnable) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(WriteReply { plan: reply.plan, version: reply.version, changed: true, added, warnings, not_runnable })
     }
 
     fn set_status(

@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Args};
 use waypost_core::operation::{AnswerKind, Conflict};
-use waypost_service::AnswerChoice;
+use waypost_service::{AnswerChoice, QuestionRef};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
@@ -74,8 +74,8 @@ impl Conflicts {
             context.out.say("no question is open");
         }
         for open in &open {
-            for conflict in &open.questions {
-                show(context, open.plan.as_str(), conflict);
+            for question in &open.questions {
+                show(context, open.plan.as_str(), &question.conflict);
             }
         }
         Ok(())
@@ -134,7 +134,8 @@ impl Resolve {
             .transpose()?;
         let shared = shared_branch::find(context)?.shared;
         let (by, what) = (context.caller()?, self.what.as_deref());
-        let reply = found.service.resolve_question(&by, &shared, &found.id, task.as_ref(), what, &choice)?;
+        let of = QuestionRef { plan: &found.id, task: task.as_ref(), subject: what, seen: None };
+        let reply = found.service.resolve_question(&by, &shared, of, &choice)?;
         if context.out.json {
             return context.out.value(&reply);
         }
