@@ -43,10 +43,8 @@ pub fn finder(context: &Context) -> FindBranch {
     let context = Mutex::new(context.for_background());
     Arc::new(move || {
         let context = context.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = find(&context).map_err(|failure| SharingError::NoBranch {
-            problem: failure.one_line(),
-            hint: failure.hint,
-        });
+        let found = find(&context)
+            .map_err(|failure| SharingError::NoBranch { problem: failure.one_line(), hint: failure.hint });
         Ok(found?.shared)
     })
 }

@@ -11,9 +11,9 @@ use waypost_text::excerpt;
 use crate::approval::start_refusal_text;
 use crate::error::ServiceError;
 use crate::human_answer::question_digest;
+use crate::merge_question::MergeQuestion;
 use crate::plan_status::{PlanStatuses, first_line, title_of};
 use crate::service::Service;
-use crate::merge_question::MergeQuestion;
 use crate::sharing::SharingError;
 
 /// Maximum number of plans that are read, those that need a person first.
@@ -158,7 +158,8 @@ impl Service {
     /// Returns everything that waits for a person, over all plans that are not archived.
     pub fn inbox(&self) -> Result<Inbox, ServiceError> {
         let statuses = self.plan_statuses()?;
-        let mut query = Query { phases: PHASES.to_vec(), sort: Sort::Attention, limit: PLANS_PAGE, ..Query::default() };
+        let mut query =
+            Query { phases: PHASES.to_vec(), sort: Sort::Attention, limit: PLANS_PAGE, ..Query::default() };
         let (mut inbox, mut read) = (Inbox::default(), 0);
         loop {
             let page = self.plans().heads(&query)?;

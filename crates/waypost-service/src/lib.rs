@@ -83,7 +83,8 @@ pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use sharing::{
     AnswerChoice, FindBranch, KeptAside, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef,
-    ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError, SharingStatus, SyncOptions, SyncReport, may_resolve,
+    ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError, SharingStatus, SyncOptions, SyncReport,
+    may_resolve,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
 pub use task_commits::{CommitOfTask, CommitsOfTask, task_commits};

@@ -27,7 +27,9 @@ fn digest_of(plan: &PlanId, conflict: &Conflict) -> String {
     let Conflict { task, subject, text, versions, shown, answers, .. } = conflict;
     let mut hasher = CanonicalHasher::new("merge_question", 1);
     hasher.text(plan.as_str()).text(task.as_ref().map_or("", |task| task.as_str())).text(subject).text(text);
-    hasher.list(versions.iter(), |hasher, version| hasher.text(&version.record.to_string()).text(&version.value));
+    hasher.list(versions.iter(), |hasher, version| {
+        hasher.text(&version.record.to_string()).text(&version.value)
+    });
     hasher.number(shown.map_or(0, |shown| shown as u64 + 1));
     hasher.list(answers.iter(), |hasher, kind| hasher.text(kind.as_str()));
     format!("sha256:{}", hex(&hasher.finish()))

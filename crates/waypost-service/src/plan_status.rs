@@ -124,7 +124,9 @@ impl Facts {
         let of = |number: u32, one: &str| count(number as usize, one);
         let disputed = || (StatusSign::Asking, of(self.asking + self.disputed, "question"));
         match self.phase {
-            Phase::Completed | Phase::Cancelled | Phase::Failed | Phase::Draft if self.disputed > 0 => disputed(),
+            Phase::Completed | Phase::Cancelled | Phase::Failed | Phase::Draft if self.disputed > 0 => {
+                disputed()
+            }
             Phase::Completed => (StatusSign::Done, "completed".to_owned()),
             Phase::Cancelled => (StatusSign::Cancelled, "cancelled".to_owned()),
             Phase::Failed if self.failed > 1 => {

@@ -160,7 +160,14 @@ impl Service {
 
     fn of(plans: Arc<PlanStore>, config: ConfigSource) -> Self {
         let (authenticator, in_store) = (Authenticator::default(), Arc::default());
-        Self { plans, config: Arc::new(config), authenticator, in_store, shown: Arc::default(), asked: Arc::default() }
+        Self {
+            plans,
+            config: Arc::new(config),
+            authenticator,
+            in_store,
+            shown: Arc::default(),
+            asked: Arc::default(),
+        }
     }
 
     /// Returns the service with the account that vouches for approvals.

@@ -216,7 +216,9 @@ impl RunView {
             }
             Event::Key(key) => self.type_key(key, context),
             Event::Paste(text) => self.paste(text),
-            Event::Reply(Reply::Edited { purpose: Purpose::Resolve(plan, seen), text }) if *plan == self.plan => {
+            Event::Reply(Reply::Edited { purpose: Purpose::Resolve(plan, seen), text })
+                if *plan == self.plan =>
+            {
                 self.resolve_edited(seen, text, context);
             }
             Event::Reply(_) => {}

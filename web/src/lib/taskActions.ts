@@ -15,8 +15,10 @@ export function taskActions(standing: Standing): [TaskAction, string][] {
       return [["done", "Mark done"], ["fail", "Mark failed"], ["skip", "Skip"], ["hold", "Hold"]];
     case "blocked":
       return [["hold", "Hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
-    case "held":
     case "disputed":
+      // Its question is answered instead.
+      return [["skip", "Skip"], ["cancel", "Cancel task…"]];
+    case "held":
       return [["unhold", "Release the hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
     case "failed":
     case "cancelled":

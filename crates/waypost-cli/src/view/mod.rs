@@ -81,7 +81,18 @@ pub fn progress(counts: &Counts) -> String {
 /// The counts of all statuses except done.
 pub fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String> {
     let Counts {
-        ready, blocked, reported, asking, held, disputed, queued, running, failed, skipped, cancelled, ..
+        ready,
+        blocked,
+        reported,
+        asking,
+        held,
+        disputed,
+        queued,
+        running,
+        failed,
+        skipped,
+        cancelled,
+        ..
     } = *counts;
     let others = [
         (failed, "failed"),

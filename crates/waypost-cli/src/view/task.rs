@@ -1,5 +1,6 @@
 //! Prints everything about one task, including what it waits for.
 
+use waypost_core::operation::is_dispute;
 use waypost_core::{DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work};
 use waypost_service::waiting_text;
 

@@ -351,9 +351,7 @@ impl Plan {
     pub fn effective_counts(&self) -> Counts {
         let mut counts = self.counts();
         let live = (0..).zip(&self.slots).filter(|(_, slot)| slot.alive);
-        for (number, slot) in
-            live.filter(|(_, slot)| slot.status == Status::Pending && !slot.is_parent())
-        {
+        for (number, slot) in live.filter(|(_, slot)| slot.status == Status::Pending && !slot.is_parent()) {
             let (of, from) = match slot {
                 _ if self.is_disputed(number) => (&mut counts.disputed, &mut counts.blocked),
                 slot if slot.held => (&mut counts.held, &mut counts.blocked),

@@ -14,8 +14,8 @@ use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, docu
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking, run_large};
 use super::{
-    actions, approval, conflicts, edits, events, graph, history, inbox, layout, log, me, next, plans, search, tasks,
-    validate, workers,
+    actions, approval, conflicts, edits, events, graph, history, inbox, layout, log, me, next, plans, search,
+    tasks, validate, workers,
 };
 
 use crate::load_limits::RequestPermit;
@@ -105,7 +105,12 @@ fn of_server(routes: Routes) -> Routes {
     let document = get("/openapi.json", "get_document", "Get this document", "Any");
     let ready = get("/next", "list_ready_tasks", "List ready tasks", "TaskPage");
     let inbox = get("/inbox", "get_inbox", "List everything that waits for a person", "Inbox");
-    let conflicts = get("/conflicts", "list_all_conflicts", "List what clones disagree about, over all plans", "ConflictPage");
+    let conflicts = get(
+        "/conflicts",
+        "list_all_conflicts",
+        "List what clones disagree about, over all plans",
+        "ConflictPage",
+    );
     let search = get("/search", "search_tasks", "Search the tasks of all plans", "FoundTasks");
     let workers = get("/workers", "list_workers", "List workers and what they run", "WorkerPage");
     let agents = get("/agents", "list_agents", "List agents and what they work on", "AgentPage");

@@ -56,7 +56,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
             let resolved = plan_facts::resolved_waits(call, &plan)?;
             let archived_by = call.service().archived_by(&plan)?;
-            let asked = call.service().question_count(&plan)?;
+            let asked = merge_questions::number(call, &plan);
             seen(call, &plan, |plan| {
                 let mut answer = overview(call, plan, &elsewhere);
                 merge_questions::add_count(asked, &mut answer);
@@ -69,12 +69,12 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         }
         (Some(task), false, None) => {
             let (waits, resolved) = (waits_for(call, &plan, task)?, resolved_to(call, &plan, task)?);
-            let asked = merge_questions::about_task(call, &plan, task)?;
+            let asked = merge_questions::about_task(call, &plan, task);
             seen(call, &plan, |plan| one(plan, task, &waits, resolved, asked))
         }
         (None, true, None) => {
             let waits = plan_facts::targets(call, &plan, WAITS_MAX)?;
-            let asked = if cursor.is_none() { merge_questions::all(call, &plan)? } else { Vec::new() };
+            let asked = if cursor.is_none() { merge_questions::all(call, &plan) } else { Vec::new() };
             seen(call, &plan, |plan| page(plan, cursor, &waits, &asked))
         }
         (None, false, Some(since)) => changes(call, &plan, since),

@@ -8,7 +8,6 @@ use waypost_text::count;
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
-use crate::tool_error::ToolError;
 
 /// Maximum number of questions that a reply lists.
 const LISTED_MAX: usize = 10;
@@ -17,18 +16,32 @@ const TEXT_BYTES: usize = 200;
 /// Maximum bytes of each version of a value.
 const VALUE_BYTES: usize = 2_000;
 
+/// Returns the open questions of a plan. What is wrong with the records of a plan, `waypost sync` reports.
+fn open(call: &Call, plan: &PlanId) -> Vec<Conflict> {
+    let open = call.service().open_questions(Some(plan)).unwrap_or_default();
+    open.into_iter().flat_map(|open| open.questions).map(|question| question.conflict).collect()
+}
+
+/// Returns the number of open questions of a plan.
+pub(super) fn number(call: &Call, plan: &PlanId) -> usize {
+    call.service().question_count(plan).unwrap_or_default()
+}
+
 /// Adds the number of open questions, if there are any.
 pub(super) fn add_count(open: usize, answer: &mut Answer) {
     if open > 0 {
-        answer.add("conflicts", open, &format!("; clones disagree about {}: a person decides", count(open, "thing")));
+        answer.add(
+            "conflicts",
+            open,
+            &format!("; clones disagree about {}: a person decides", count(open, "thing")),
+        );
     }
 }
 
 /// Returns what each question of a plan is about, in one line.
-pub(super) fn all(call: &Call, plan: &PlanId) -> Result<Vec<String>, ToolError> {
-    let open = call.service().open_questions(Some(plan))?;
-    let lines = open.iter().flat_map(|open| open.questions.iter()).map(|question| {
-        let Conflict { task, subject, text, .. } = &question.conflict;
+pub(super) fn all(call: &Call, plan: &PlanId) -> Vec<String> {
+    let open = open(call, plan);
+    let lines = open.iter().map(|Conflict { task, subject, text, .. }| {
         let of = task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
         reply_text::cut(&format!("{of}{subject}: {text}"), TEXT_BYTES)
     });
@@ -38,15 +51,14 @@ pub(super) fn all(call: &Call, plan: &PlanId) -> Result<Vec<String>, ToolError> 
     if more > 0 {
         listed.push(format!("{more} more"));
     }
-    Ok(listed)
+    listed
 }
 
 /// Returns the questions about a task, with what each clone wrote.
-pub(super) fn about_task(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<Value>, ToolError> {
-    let open = call.service().open_questions(Some(plan))?;
-    let questions = open.iter().flat_map(|open| open.questions.iter()).map(|question| &question.conflict);
-    let about = questions.filter(|conflict| conflict.task.as_ref().is_some_and(|of| of.as_str() == task));
-    Ok(about.take(LISTED_MAX).map(details).collect())
+pub(super) fn about_task(call: &Call, plan: &PlanId, task: &str) -> Vec<Value> {
+    let open = open(call, plan);
+    let about = open.iter().filter(|conflict| conflict.task.as_ref().is_some_and(|of| of.as_str() == task));
+    about.take(LISTED_MAX).map(details).collect()
 }
 
 fn details(conflict: &Conflict) -> Value {

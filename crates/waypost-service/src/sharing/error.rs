@@ -50,7 +50,9 @@ pub enum SharingError {
         about: String,
     },
     /// What was read is not asked any more.
-    #[error("the question of plan {0} was answered or has changed since it was read, so nothing was answered")]
+    #[error(
+        "the question of plan {0} was answered or has changed since it was read, so nothing was answered"
+    )]
     QuestionChanged(PlanId),
     /// The branch of the plans cannot be used.
     #[error("{problem}")]

@@ -162,6 +162,12 @@ impl Service {
         Ok(self.plans_with_questions(Some(plan))?.first().map_or(0, |(_, count)| *count))
     }
 
+    /// Whether a plan travels. Its questions can be answered without a new version of it.
+    pub fn is_shared(&self, plan: &PlanId) -> Result<bool, SharingError> {
+        let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
+        Ok(share.is_some_and(|share| share.shared))
+    }
+
     /// Returns the shared plans with open questions, as far as the last records say, with the number of them.
     pub(crate) fn known_questions(&self) -> Result<HashMap<PlanId, usize>, StoreError> {
         let shares = self.plans().store().query(rows::shares)?.into_iter();
@@ -171,7 +177,10 @@ impl Service {
 
     /// Returns the shared plans with open questions, by id. What is written in one clone can settle a question and never asks
     /// one, so that plans without any need not be looked at.
-    pub(crate) fn plans_with_questions(&self, plan: Option<&PlanId>) -> Result<Vec<(PlanId, usize)>, SharingError> {
+    pub(crate) fn plans_with_questions(
+        &self,
+        plan: Option<&PlanId>,
+    ) -> Result<Vec<(PlanId, usize)>, SharingError> {
         let known = match plan {
             None => self.known_questions()?.into_iter().collect(),
             Some(plan) => {
@@ -182,7 +191,9 @@ impl Service {
         };
         let mut found = Vec::new();
         for (plan, _) in known {
-            let Some(share) = self.plans().store().query(|read| rows::share_of(read, &plan))? else { continue };
+            let Some(share) = self.plans().store().query(|read| rows::share_of(read, &plan))? else {
+                continue;
+            };
             let questions = match self.clone_tag()? {
                 Some(tag) if self.has_new_versions(&plan, &share)? => {
                     self.derive_records(&plan, &tag)?.share.questions
@@ -332,7 +343,10 @@ fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, Shari
                 .map(|version| format!("{} ({} in {})", version.record, version.by, version.from));
             let names = names.collect::<Vec<_>>().join(", ");
             let how = if found.is_empty() { "names none" } else { "names several" };
-            Err(SharingError::BadAnswer(format!("{wanted} {how} of the versions: {names}")))
+            Err(SharingError::BadAnswer(format!(
+                "{} {how} of the versions: {names}",
+                waypost_text::quote(wanted)
+            )))
         }
     }
 }

@@ -12,8 +12,8 @@ use waypost_core::operation::OperationSet;
 use waypost_core::{Actor, PlanId, Position, TaskChanges, TaskId, TaskSpec};
 use waypost_git::{RefName, RemoteName, Repository};
 use waypost_service::{
-    AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, QuestionRef, Service, ServiceError, SharedBranch,
-    SharingError, StatusChange, SyncOptions, SyncReport,
+    AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, QuestionRef, Service, ServiceError,
+    SharedBranch, SharingError, StatusChange, SyncOptions, SyncReport,
 };
 use waypost_store::{Durability, PlanStore, SqliteStore};
 use waypost_testkit::{id, plan_of, program_path, task};

@@ -2,8 +2,8 @@
 
 use waypost_core::Problem;
 use waypost_run::RunError;
-use waypost_service::{ServiceError, SharingError};
 use waypost_service::submit::SubmitError;
+use waypost_service::{ServiceError, SharingError};
 use waypost_store::{StoreError, WriteError};
 
 use crate::hint_text::hint_text;

@@ -5,11 +5,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use waypost_core::{
-    Draft, EffectiveStatus, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp, differences_in_full,
+    Draft, EffectiveStatus, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp,
+    differences_in_full,
 };
 use waypost_service::{
-    CommitOfTask, CommitsOfTask, QuestionPage, Service, TaskSearch, Texts, difference_lines, is_for_people, summary,
-    task_commits, why,
+    CommitOfTask, CommitsOfTask, QuestionPage, Service, TaskSearch, Texts, difference_lines, is_for_people,
+    summary, task_commits, why,
 };
 use waypost_store::{FoundLog, NoLog, find_log};
 use waypost_store::{Page, PlanStore, ProgressFeed, Query, Sort, StoreError, VersionRecord};

@@ -39,7 +39,16 @@ impl Workspace {
         let create_store = Mutex::new(create_store);
         let authenticator = Authenticator::default();
         let (shared_branch, repository) = (None, None);
-        Self { name: name.into(), config, around, authenticator, shared_branch, repository, service, create_store }
+        Self {
+            name: name.into(),
+            config,
+            around,
+            authenticator,
+            shared_branch,
+            repository,
+            service,
+            create_store,
+        }
     }
 
     /// Returns the workspace with the account that vouches for approvals.

@@ -2,14 +2,14 @@
 
 use waypost_core::{Draft, Phase, PlanId, PlanSpec, TaskId};
 use waypost_service::{
-    AnswerChoice, CreateOptions, EditOp, Guard, QuestionRef, Seen, Service, ServiceError, SharingError, StatusChange,
-    TaskRef, WriteReply,
+    AnswerChoice, CreateOptions, EditOp, Guard, QuestionRef, Seen, Service, ServiceError, SharingError,
+    StatusChange, TaskRef, WriteReply,
 };
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
 use crate::history::HistoryReply;
-use crate::messages::{Reply, SaveError};
+use crate::messages::{Message, Reply, SaveError};
 use crate::note::{ErrorMessage, Note, NoteKind};
 use crate::plan::PlanKey;
 use crate::run_view::{PlanAction, RunReply};
@@ -54,6 +54,9 @@ impl EffectContext {
     pub(super) fn act(&self, plan: &PlanKey, action: PlanAction, success: String) {
         match self.acted(plan, action) {
             Ok(written) if written.changed => {
+                // An answer that leaves the plan as it is makes no version.
+                let plans = vec![(plan.id.clone(), written.version)];
+                self.send(Message::Written { store: plan.store, plans });
                 self.reply(Reply::Note(Note { kind: NoteKind::Good, text: success }));
             }
             Ok(_) => self.warn("nothing to change".to_owned()),
@@ -115,7 +118,14 @@ impl EffectContext {
         let of = QuestionRef { plan, task: None, subject: None, seen: Some(seen) };
         let reply = workspace.service().resolve_question(&self.by, &find()?, of, choice)?;
         let (added, warnings, not_runnable) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(WriteReply { plan: reply.plan, version: reply.version, changed: true, added, warnings, not_runnable })
+        Ok(WriteReply {
+            plan: reply.plan,
+            version: reply.version,
+            changed: true,
+            added,
+            warnings,
+            not_runnable,
+        })
     }
 
     fn set_status(

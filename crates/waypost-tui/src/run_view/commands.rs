@@ -127,8 +127,11 @@ impl RunView {
     pub(super) fn hold_or_lift(&mut self, context: &mut Context<'_>) {
         let Some(row) = self.row() else { return };
         let task = row.id.clone();
-        let is_held = matches!(row.standing, EffectiveStatus::Held | EffectiveStatus::Disputed);
-        let (action, said) = match is_held {
+        if row.standing == EffectiveStatus::Disputed {
+            let words = "clones disagree about it, so it does not start: Q answers";
+            return context.notify(NoteKind::Warning, words);
+        }
+        let (action, said) = match row.standing == EffectiveStatus::Held {
             true => (PlanAction::UnholdTask(task), format!("{} is no longer held", row.id)),
             false => (PlanAction::HoldTask(task), format!("{} is held: it does not start", row.id)),
         };
@@ -389,7 +392,9 @@ pub(crate) fn statuses(standing: EffectiveStatus, task: &TaskId) -> Vec<(PlanAct
         || (PlanAction::ReopenTask(task.clone()), MenuOption::new("pending", "whoever has it lets go"));
     match standing {
         EffectiveStatus::Blocked | EffectiveStatus::Ready => vec![done(), skip(), hold(), cancel()],
-        EffectiveStatus::Held | EffectiveStatus::Disputed => vec![lift(), done(), skip(), cancel()],
+        EffectiveStatus::Held => vec![lift(), done(), skip(), cancel()],
+        // Its question is answered instead.
+        EffectiveStatus::Disputed => vec![skip(), cancel()],
         EffectiveStatus::Queued | EffectiveStatus::Running | EffectiveStatus::Asking => {
             vec![done(), failed(), release(), cancel()]
         }

@@ -9,7 +9,9 @@ use waypost_run::Control;
 use waypost_service::MergeQuestion;
 use waypost_text::{Role, StatusSign};
 
-use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write, merge_questions};
+use super::{
+    Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write, merge_questions,
+};
 use crate::frame::{self, put};
 use crate::keys::Action;
 use crate::screen::{DrawContext, Settings};
@@ -400,11 +402,7 @@ fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
 fn sign_of(row: &Row) -> &'static str {
     match row.group {
         Group::Asking if row.standing == EffectiveStatus::Ready => StatusSign::Person.glyph(),
-        Group::Asking
-        | Group::Running
-        | Group::Failed
-        | Group::Waiting
-        | Group::Ended => sign(row.standing),
+        Group::Asking | Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
     }
 }
 

@@ -39,10 +39,12 @@ impl RunView {
         };
         let conflict = &question.conflict;
         if conflict.versions.iter().any(|version| version.value.len() > PARTICULAR_BYTES_MAX) {
-            let message = "a version is too long for this screen: answer in the dashboard, or with `waypost resolve`";
+            let message =
+                "a version is too long for this screen: answer in the dashboard, or with `waypost resolve`";
             return context.notify(NoteKind::Warning, message);
         }
-        let (resolutions, options): (Vec<_>, Vec<_>) = resolutions(conflict, snapshot.conflicts.len()).into_iter().unzip();
+        let (resolutions, options): (Vec<_>, Vec<_>) =
+            resolutions(conflict, snapshot.conflicts.len()).into_iter().unzip();
         let of = conflict.task.as_ref().map_or_else(|| "the plan".to_owned(), ToString::to_string);
         let title = match snapshot.conflicts_total {
             0 | 1 => format!("Clones disagree: {of}, {}", conflict.subject),
@@ -154,13 +156,19 @@ fn resolutions(conflict: &Conflict, open: usize) -> Vec<(Resolution, MenuOption)
                 let choice = AnswerChoice::Take(version.record.to_string());
                 let value = value_lines(version).next().unwrap_or_default();
                 let value = text::truncate(&value, OPTION_COLUMNS).into_owned();
-                (Resolution::Whole(choice), MenuOption::new(format!("Take {}: {}", at + 1, version.by), value))
+                (
+                    Resolution::Whole(choice),
+                    MenuOption::new(format!("Take {}: {}", at + 1, version.by), value),
+                )
             })),
             AnswerKind::Text => {
                 found.push((Resolution::Text, MenuOption::new("Write another text …", "")));
             }
             AnswerKind::Keep => {
-                found.push((Resolution::Whole(AnswerChoice::Keep), MenuOption::new("Keep", "nothing is removed")));
+                found.push((
+                    Resolution::Whole(AnswerChoice::Keep),
+                    MenuOption::new("Keep", "nothing is removed"),
+                ));
             }
             AnswerKind::Remove => {
                 let option = MenuOption::new("Remove", "it is removed all the same");

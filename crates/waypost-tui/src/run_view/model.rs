@@ -3,7 +3,9 @@
 use waypost_core::{
     Counts, EffectiveStatus, Phase, Plan, PlanId, StartRefusal, Status, Task, TaskId, Timestamp,
 };
-use waypost_service::{MergeQuestion, approval_text, question_digest, start_refusal_hint, start_refusal_text};
+use waypost_service::{
+    MergeQuestion, approval_text, question_digest, start_refusal_hint, start_refusal_text,
+};
 
 use crate::hint_text::hint_text;
 
@@ -207,7 +209,9 @@ fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: Effecti
     };
     let question = match (group, state.question()) {
         (_, Some(question)) => Some(asked(question.text.clone(), &question.choices, false)),
-        (Group::Asking, None) if standing != EffectiveStatus::Disputed => Some(asked(task.spec.description.clone(), &[], true)),
+        (Group::Asking, None) if standing != EffectiveStatus::Disputed => {
+            Some(asked(task.spec.description.clone(), &[], true))
+        }
         (Group::Asking | Group::Running | Group::Failed | Group::Waiting | Group::Ended, None) => None,
     };
     Row {

@@ -45,7 +45,8 @@ impl RunView {
         let before = self.text.rows();
         let Some((of, detail)) = &self.detail else { return };
         let log = log_text(&detail.log, theme);
-        let commits = self.commits.as_ref().filter(|(task, _)| *task == *of).map_or("", |(_, commits)| commits);
+        let commits =
+            self.commits.as_ref().filter(|(task, _)| *task == *of).map_or("", |(_, commits)| commits);
         self.text = if self.is_zoomed { whole_text(detail, commits, log, theme) } else { log };
         self.text.search(&self.search);
         self.wrap_text(context.area);

@@ -22,9 +22,7 @@ use super::place::several_between;
 use super::record::{Record, RecordError};
 use super::set::{OperationSet, TaskKey};
 use super::travelling_work::TravellingWork;
-use crate::{
-    Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskState,
-};
+use crate::{Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskState};
 
 /// Above this number of new tasks the order of the whole plan is read.
 const MANY: usize = 100;

@@ -30,8 +30,8 @@ use super::field::{Contest, Field};
 use super::ids::{RecordId, TaskRef};
 use super::set::{OperationSet, TaskKey};
 use crate::{
-    Actor, ActorKind, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status, Task,
-    TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
+    Actor, ActorKind, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status,
+    Task, TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
 };
 
 /// The name of the system actor that holds tasks while a question about them is open.
