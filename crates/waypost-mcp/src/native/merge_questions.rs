@@ -62,7 +62,7 @@ pub(super) fn about_task(call: &Call, plan: &PlanId, task: &str) -> Vec<Value> {
 }
 
 fn details(conflict: &Conflict) -> Value {
-    let versions = conflict.versions.iter().enumerate().map(|(at, version)| {
+    let versions = conflict.versions.iter().enumerate().take(LISTED_MAX).map(|(at, version)| {
         let mut value = json!({
             "by": version.by.to_string(),
             "clone": version.from,
@@ -76,7 +76,7 @@ fn details(conflict: &Conflict) -> Value {
     });
     json!({
         "about": conflict.subject,
-        "text": conflict.text,
+        "text": reply_text::cut(&conflict.text, TEXT_BYTES),
         "versions": versions.collect::<Vec<Value>>(),
         "decides": "only a person can answer it",
     })

@@ -17,6 +17,8 @@ use crate::merge_question::{MergeQuestion, questions_of};
 use crate::preview::names_digest;
 use crate::service::Service;
 
+/// Bytes of a version besides its value.
+const VERSION_BYTES: usize = 200;
 /// A page takes no further question once its values have this many bytes.
 const PAGE_BYTES: usize = 512 * 1024;
 
@@ -150,7 +152,7 @@ impl Service {
                     page.next = last.map(|last| format!("{}/{}", last.plan, last.question.digest));
                     return Ok(page);
                 }
-                bytes += question.conflict.versions.iter().map(|version| version.value.len()).sum::<usize>();
+                bytes += question.conflict.versions.iter().map(|version| version.value.len() + VERSION_BYTES).sum::<usize>();
                 page.questions.push(PlanQuestion { plan: plan.clone(), question: question.clone() });
             }
         }
@@ -166,6 +168,11 @@ impl Service {
     pub fn is_shared(&self, plan: &PlanId) -> Result<bool, SharingError> {
         let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
         Ok(share.is_some_and(|share| share.shared))
+    }
+
+    /// Returns the shared plans with open questions, by id, with the number of them.
+    pub fn open_question_counts(&self) -> Result<Vec<(PlanId, usize)>, SharingError> {
+        self.plans_with_questions(None)
     }
 
     /// Returns the shared plans with open questions, as far as the last records say, with the number of them.

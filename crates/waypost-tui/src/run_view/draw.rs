@@ -316,7 +316,14 @@ impl RunView {
             (Some(preview), _) if self.shows_preview() => vec![(preview.describe(), theme.heading())],
             (_, Some(row)) if self.is_zoomed => {
                 let style = theme.task_status(row.standing);
-                text::wrap(&status_line(row, now), columns, 2).into_iter().map(|line| (line, style)).collect()
+                let status = text::wrap(&status_line(row, now), columns, 2).into_iter();
+                let mut lines: Vec<_> = status.map(|line| (line, style)).collect();
+                let disputed = self.conflicts_of(row).flat_map(|one| merge_questions::brief_lines(&one.conflict));
+                for line in disputed {
+                    let wrapped = text::wrap(&line, columns, SAID_LINES).into_iter();
+                    lines.extend(wrapped.map(|line| (line, theme.role(Role::You))));
+                }
+                lines
             }
             (_, Some(row)) => self.task_head(theme, row, columns, now),
             (_, None) => Vec::new(),

@@ -126,13 +126,15 @@ fn lines_of(conflict: &Conflict) -> Vec<String> {
         let shown = if conflict.shown == Some(at) { " · shown now" } else { "" };
         lines.push(String::new());
         lines.push(format!("{}  {}{shown}", at + 1, text::reveal(&who(version))));
-        lines.extend(value_lines(version).map(|line| format!("   {line}")));
+        lines.extend(value_lines(conflict, version).map(|line| format!("   {line}")));
     }
     lines
 }
 
-fn value_lines(version: &ConflictVersion) -> impl Iterator<Item = String> {
-    let value = if version.value.is_empty() { "(nothing)" } else { version.value.as_str() };
+/// The lines of a version. An act, such as a removal, has none.
+fn value_lines(conflict: &Conflict, version: &ConflictVersion) -> impl Iterator<Item = String> {
+    let is_value = conflict.answers.contains(&AnswerKind::Take);
+    let value = if version.value.is_empty() && is_value { "(nothing)" } else { version.value.as_str() };
     value.lines().map(|line| text::reveal(line).into_owned())
 }
 
@@ -141,8 +143,9 @@ pub(super) fn brief_lines(conflict: &Conflict) -> Vec<String> {
     let mut lines = vec![format!("≠ {}: clones disagree", conflict.subject)];
     for (at, version) in conflict.versions.iter().enumerate() {
         let mark = if conflict.shown == Some(at) { "shown: " } else { "" };
-        let value = value_lines(version).next().unwrap_or_default();
-        lines.push(format!("  {mark}{} ({}): {value}", version.by, version.from));
+        let value = value_lines(conflict, version).next().unwrap_or_default();
+        let line = format!("  {mark}{} ({}): {value}", version.by, version.from);
+        lines.push(line.trim_end_matches(": ").to_owned());
     }
     lines
 }
@@ -154,7 +157,7 @@ fn resolutions(conflict: &Conflict, open: usize) -> Vec<(Resolution, MenuOption)
         match kind {
             AnswerKind::Take => found.extend(conflict.versions.iter().enumerate().map(|(at, version)| {
                 let choice = AnswerChoice::Take(version.record.to_string());
-                let value = value_lines(version).next().unwrap_or_default();
+                let value = value_lines(conflict, version).next().unwrap_or_default();
                 let value = text::truncate(&value, OPTION_COLUMNS).into_owned();
                 (
                     Resolution::Whole(choice),

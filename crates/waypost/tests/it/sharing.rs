@@ -326,6 +326,35 @@ fn what_clones_disagree_about_is_read_at_every_front_end_and_answered_by_people(
 }
 
 #[test]
+#[ignore = "needs git"]
+fn a_question_about_a_long_text_shows_the_lines_that_differ_and_is_answered_from_a_file() {
+    let clones = Clones::new();
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "A plan", "--id", "p", "--task", "one"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.json(1, &["init", "--git"]);
+    let text = |name: &str| {
+        let line = |number| if number == 90 { format!("of {name}\n") } else { format!("line {number}\n") };
+        (1..=100).map(line).collect::<String>()
+    };
+    for (at, name) in [(0, "ada"), (1, "bob")] {
+        std::fs::write(clones.folders[at].join("notes.md"), text(name)).unwrap();
+        clones.json(at, &["task", "revise", "p", "t1", "--notes", "@notes.md"]);
+    }
+    clones.settle();
+    let shown = String::from_utf8(clones.run(0, &["conflicts"]).stdout).unwrap();
+    for words in ["of ada", "of bob", "… 89 lines that all versions have", "… 10 lines that all versions have"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("line 7"), "{shown}");
+    std::fs::write(clones.folders[0].join("both.md"), "of both\nof them").unwrap();
+    clones.json(0, &["resolve", "p/t1", "notes", "--text", "@both.md"]);
+    let task = clones.json(0, &["task", "show", "p", "t1"]);
+    assert!(task.to_string().contains("of both\\nof them"), "{task}");
+}
+
+#[test]
 #[ignore = "needs git and tmux"]
 fn the_terminal_ui_shows_both_values_and_takes_a_choice() {
     let clones = disagreeing();
