@@ -17,9 +17,11 @@ mod secrets;
 mod share;
 mod sync;
 
-pub use branch::SharedBranch;
+pub use branch::{FindBranch, SharedBranch};
 pub use error::SharingError;
-pub use questions::{AnswerChoice, OpenQuestions, ResolveReply};
+pub use questions::{
+    AnswerChoice, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef, ResolveReply, may_resolve,
+};
 pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport, WithheldPlan};
 pub use secrets::{FoundSecret, SecretScan};
 pub use sync::SyncOptions;

@@ -233,6 +233,10 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
     dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` to have it detected"))
 }
 
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// A plan without its tasks: its summary, with its questions, running tasks and failed tasks.
 #[derive(Debug, Serialize)]
 struct PlanView {
@@ -252,28 +256,32 @@ struct PlanView {
     failed: Vec<TaskId>,
     state: PlanStatus,
     approval: Value,
+    /// The number of questions that a merge left open.
+    #[serde(skip_serializing_if = "is_zero")]
+    conflicts: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
-    let statuses = api.service.plan_statuses()?;
+    let (statuses, is_shared) = (api.service.plan_statuses()?, api.service.is_shared(&id)?);
     let (view, facts, may_change) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
         let view = PlanView::of(plan, statuses.of_plan(plan), warnings);
         let waits_for_worker = matches!(view.state.sign, StatusSign::Idle | StatusSign::Reported);
-        let may_change = has_progress || waits_for_worker || !warnings.is_empty();
+        let may_change = has_progress || waits_for_worker || is_shared || !warnings.is_empty();
         (view, ApprovalFacts::of(plan), may_change)
     })?;
     let version = facts.version();
-    // Progress, workers and damage change without creating a version.
+    // Progress, workers, damage and open questions change without creating a version.
     if !may_change && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
     }
     let approval = api.approvals.describe(api.plans(), &id, facts)?;
-    Ok(Versioned::at(PlanView { approval, ..view }, version).into_response())
+    let conflicts = if is_shared { api.service.question_count(&id)? } else { 0 };
+    Ok(Versioned::at(PlanView { approval, conflicts, ..view }, version).into_response())
 }
 
 impl PlanView {
@@ -314,6 +322,7 @@ impl PlanView {
             failed: failed.take(FAILED_MAX).map(|(task, _)| task.spec.id.clone()).collect(),
             state: status,
             approval: Value::Null,
+            conflicts: 0,
             warnings: warnings.to_vec(),
         }
     }

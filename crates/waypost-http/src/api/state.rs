@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use axum::http::StatusCode;
 use tokio::sync::{oneshot, watch};
-use waypost_service::{Repository, Service};
+use waypost_service::{FindBranch, Repository, Service};
 use waypost_store::PlanStore;
 
 use super::approval_state::ApprovalStates;
@@ -33,6 +33,8 @@ pub struct Api {
     /// The models of the configuration, and the plans that they write.
     pub(super) models: Option<Arc<dyn Models>>,
     pub(super) jobs: PlanJobs,
+    /// Finds the branch on which shared plans travel.
+    pub(super) shared_branch: Option<FindBranch>,
     /// The thread for large plans, once there is one.
     large: Mutex<Option<mpsc::Sender<LargeWork>>>,
     /// How often all streams were ended.
@@ -53,6 +55,7 @@ impl Api {
             repository: None,
             models: None,
             jobs: PlanJobs::default(),
+            shared_branch: None,
             large: Mutex::default(),
             ends: watch::Sender::default(),
         }
@@ -66,6 +69,11 @@ impl Api {
     /// Has models write plans, too.
     pub fn with_models(self, models: Arc<dyn Models>) -> Self {
         Self { models: Some(models), ..self }
+    }
+
+    /// Lets people answer what clones disagree about.
+    pub fn with_shared_branch(self, find: FindBranch) -> Self {
+        Self { shared_branch: Some(find), ..self }
     }
 
     /// Returns the flag that the embedded worker sets while it runs plans.

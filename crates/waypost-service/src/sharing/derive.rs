@@ -98,7 +98,7 @@ impl Service {
         let merged = merge(&set);
         // What was set aside may hold after what was done here, and names that were taken may be free.
         let was_contested = share.questions > 0 || !merged.conflicts.is_empty() || !merged.renamed.is_empty();
-        share.questions = merged.conflicts.len();
+        (share.questions, share.records) = (merged.conflicts.len(), set.len());
         let settled = was_contested.then(|| Command::Merge(Box::new(MergeRequest::of(&set, &merged, &[]))));
         let count = made.len();
         let new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();

@@ -23,6 +23,9 @@ pub(super) struct PlanShare {
     /// The number of its open questions.
     #[serde(default)]
     pub(super) questions: usize,
+    /// The number of records that leave them open; 0 if it is not known.
+    #[serde(default)]
+    pub(super) records: usize,
     /// The number of records of a newer version of Waypost, which are passed on and do not count here.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) newer: usize,
