@@ -14,8 +14,8 @@ use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, docu
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking, run_large};
 use super::{
-    actions, approval, conflicts, edits, events, graph, history, inbox, layout, log, me, next, planner, plans, runs,
-    search, tasks, validate, workers,
+    actions, approval, conflicts, edits, events, graph, history, inbox, layout, log, me, next, planner,
+    plans, runs, search, tasks, validate, workers,
 };
 
 use crate::load_limits::RequestPermit;

@@ -2,8 +2,8 @@
 
 use waypost_core::{Actor, ActorKind, EffectiveStatus};
 use waypost_service::{
-    AnswerChoice, Caller, ClaimFilter, Claimed, EditOp, Guard, InboxKind, QuestionRef, SecretScan, SharingError,
-    StatusChange, SyncOptions,
+    AnswerChoice, Caller, ClaimFilter, Claimed, EditOp, Guard, InboxKind, QuestionRef, SecretScan,
+    SharingError, StatusChange, SyncOptions,
 };
 use waypost_store::SharedScope;
 use waypost_testkit::id;

@@ -35,6 +35,7 @@ impl From<SharingError> for ErrorMessage {
             SharingError::Busy => "try again when it is done".to_owned(),
             SharingError::NotShared(_) => "`waypost share PLAN` shares it".to_owned(),
             SharingError::Newer(_) => "update Waypost".to_owned(),
+            SharingError::Secrets(_) => "remove it, or name an environment variable instead".to_owned(),
             SharingError::Taken(_) => "`waypost sync` imports it".to_owned(),
             SharingError::Records { .. } => "`waypost doctor` checks the store".to_owned(),
             SharingError::WhichQuestion { .. } | SharingError::BadAnswer(_) => {

@@ -23,8 +23,7 @@ use super::record::{Record, RecordError};
 use super::set::{OperationSet, TaskKey};
 use super::travelling_work::TravellingWork;
 use crate::{
-    ActorKind, Comment, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId,
-    TaskState,
+    Comment, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskState,
 };
 
 /// Above this number of new tasks the order of the whole plan is read.

@@ -9,8 +9,8 @@ use super::super::Plan;
 use super::Decision;
 use crate::operation::{MergeRequest, StopKind, is_dispute};
 use crate::{
-    Actor, ActorKind, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId,
-    TaskSpec, TaskState, Timestamp, validate,
+    Actor, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
+    TaskState, Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
