@@ -95,7 +95,7 @@ await play("screenshots", configuration, async (stage, browser) => {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
     for (const [name, path, then] of VIEWS) {
       await page.goto(stage.site + path);
-      await page.waitForFunction(() => !document.body.textContent.includes("Loading…") && document.querySelector("h1"));
+      await page.waitForFunction(() => !document.body.innerText.includes("Loading…") && document.querySelector("h1"));
       await page.waitForLoadState("load");
       await then?.(page);
       // Two pictures of the browser: what was read is drawn then.

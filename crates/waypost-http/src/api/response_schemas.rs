@@ -217,7 +217,7 @@ fn tasks() -> Map<String, Value> {
             "commit": text(), "at": time(), "author": text(),
             "title": described(text(), "The first line of the message, without control characters."),
         })),
-        "TaskChanges": object(&["attempt", "place", "branch", "files", "files_total"], json!({
+        "AttemptChanges": object(&["attempt", "place", "branch", "files", "files_total"], json!({
             "attempt": number(), "place": described(text(), "worktree, branch or nowhere."), "branch": text(),
             "base": text(), "commit": text(), "files": list_of(&component("FileChange")), "files_total": number(),
             "note": described(text(), "Why nothing can be shown."),

@@ -259,7 +259,7 @@ fn of_tasks(routes: Routes) -> Routes {
         "/plans/{plan}/tasks/{task}/changes",
         "get_changes",
         "Get what an agent changed in its worktree (people only)",
-        "TaskChanges",
+        "AttemptChanges",
     );
     let path = "/plans/{plan}/tasks/{task}/actions/{action}";
     let action = write(POST, path, "act_on_task", "Claim, finish, answer and so on");
