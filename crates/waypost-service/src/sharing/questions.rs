@@ -152,7 +152,12 @@ impl Service {
                     page.next = last.map(|last| format!("{}/{}", last.plan, last.question.digest));
                     return Ok(page);
                 }
-                bytes += question.conflict.versions.iter().map(|version| version.value.len() + VERSION_BYTES).sum::<usize>();
+                bytes += question
+                    .conflict
+                    .versions
+                    .iter()
+                    .map(|version| version.value.len() + VERSION_BYTES)
+                    .sum::<usize>();
                 page.questions.push(PlanQuestion { plan: plan.clone(), question: question.clone() });
             }
         }

@@ -318,7 +318,8 @@ impl RunView {
                 let style = theme.task_status(row.standing);
                 let status = text::wrap(&status_line(row, now), columns, 2).into_iter();
                 let mut lines: Vec<_> = status.map(|line| (line, style)).collect();
-                let disputed = self.conflicts_of(row).flat_map(|one| merge_questions::brief_lines(&one.conflict));
+                let disputed =
+                    self.conflicts_of(row).flat_map(|one| merge_questions::brief_lines(&one.conflict));
                 for line in disputed {
                     let wrapped = text::wrap(&line, columns, SAID_LINES).into_iter();
                     lines.extend(wrapped.map(|line| (line, theme.role(Role::You))));

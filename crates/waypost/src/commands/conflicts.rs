@@ -164,7 +164,8 @@ impl AlikeLines {
         let mut shown: Vec<String> = alike(self.first).into_iter().collect();
         shown.extend(own.iter().take(LINES_MAX).map(|line| text::one_line(line).into_owned()));
         if own.len() > LINES_MAX {
-            shown.push(format!("… {}: --json has all of it", text::count(own.len() - LINES_MAX, "more line")));
+            shown
+                .push(format!("… {}: --json has all of it", text::count(own.len() - LINES_MAX, "more line")));
         }
         shown.extend(alike(self.last));
         shown

@@ -344,7 +344,9 @@ fn a_question_about_a_long_text_shows_the_lines_that_differ_and_is_answered_from
     }
     clones.settle();
     let shown = String::from_utf8(clones.run(0, &["conflicts"]).stdout).unwrap();
-    for words in ["of ada", "of bob", "… 89 lines that all versions have", "… 10 lines that all versions have"] {
+    for words in
+        ["of ada", "of bob", "… 89 lines that all versions have", "… 10 lines that all versions have"]
+    {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(!shown.contains("line 7"), "{shown}");
