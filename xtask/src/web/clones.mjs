@@ -6,9 +6,10 @@ import { join } from "node:path";
 
 import { axe, play, until } from "./stage.mjs";
 
-/** Two clones whose plan has two values of a title and of notes, and a task that ended in two ways. The server runs in the first. */
-async function disagree(stage) {
-  const other = join(stage.folder, "other");
+const other = (stage) => join(stage.folder, "other");
+
+/** A bare repository and two clones of it; the first is the workspace. */
+function clone(stage) {
   const git = (folder, ...words) => execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", ...words], { cwd: folder, stdio: "pipe" });
   mkdirSync(join(stage.folder, "hub.git"));
   git(join(stage.folder, "hub.git"), "init", "--quiet", "--bare", "--initial-branch=main");
@@ -18,7 +19,11 @@ async function disagree(stage) {
   git(stage.workspace, "commit", "--quiet", "--allow-empty", "-m", "Read the parser\n\nWaypost-Task: release/parse");
   git(stage.workspace, "push", "--quiet", "origin", "main");
   git(stage.folder, "clone", "--quiet", "hub.git", "other");
-  const [ada, bob] = [(...words) => stage.run("person:ada", ...words), (...words) => stage.runAt(other, "person:bob", ...words)];
+}
+
+/** Makes a plan that has two values of a description and of notes, and a task that ended in two ways. */
+async function disagree(stage) {
+  const [ada, bob] = [(...words) => stage.run("person:ada", ...words), (...words) => stage.runAt(other(stage), "person:bob", ...words)];
   const tasks = ["parse", "print", "sign"].map((id) => ({ id, description: `The task ${id}` }));
   await ada("init", "--git");
   await ada("import", stage.write("release.json", { format: "waypost/1", id: "release", title: "Release", tasks }));
@@ -59,7 +64,7 @@ const clones = () =>
     assert.deepEqual(found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" ")}`), []);
     // What was answered elsewhere meanwhile is not answered again.
     const notes = (await stage.api("GET", "/plans/release/conflicts")).questions.find((one) => one.subject === "notes");
-    await item.getByRole("button", { name: "Take ada’s" }).click();
+    await item.getByRole("button", { name: /^Take\s+ada/ }).click();
     await item.getByText("Answered: took the version of ada").waitFor();
     assert.equal((await stage.api("GET", "/plans/release/tasks/parse")).notes, "Use the parser of ada\nand its tests");
     await assert.rejects(stage.api("POST", "/plans/release/conflicts", { digest: notes.digest, answer: "take", version: notes.versions[0].record }), /question_changed/);
@@ -87,12 +92,12 @@ const clones = () =>
     // The answers travel.
     await ada("sync");
     await bob("sync");
-    assert.equal((await bob("task", "show", "release", "print")).description, "Print as both do");
+    assert.match(JSON.stringify(await bob("task", "show", "release", "print")), /Print as both do/);
     assert.deepEqual((await bob("conflicts")).plans, []);
     // The commits of a task.
     await page.goto(`${stage.site}/plans/release/list/parse`);
     await page.getByRole("complementary", { name: "Task parse" }).getByText("Read the parser").waitFor();
-    assert.deepEqual(browser.complaints.filter((one) => !one.includes("409")), []);
-  });
+    assert.deepEqual(browser.complaints, []);
+  }, clone);
 
 export const repository = [["what clones disagree about is decided in the inbox, in the plan and in the task", clones]];
