@@ -356,6 +356,7 @@ fn command_after(refusal: &Refusal) -> Option<String> {
     let ask = |whom: &str| format!("ask {whom} to run the same command in a terminal of their own");
     match refusal {
         Refusal::OnlyAPerson { .. } => Some(ask("a person")),
+        Refusal::StoppedByPerson { by, .. } if by.starts_with("system:") => Some(ask("a person")),
         Refusal::StoppedByPerson { by, .. } => Some(ask(by.trim_start_matches("person:"))),
         Refusal::WrongPhase { phase: Phase::Paused, stopped_by: None, .. } => {
             Some("resume it first: `waypost resume` and its id".to_owned())

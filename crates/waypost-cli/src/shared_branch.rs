@@ -4,11 +4,12 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_account::RemoteTrust;
 use waypost_config::Config;
 use waypost_git::{GitError, RefName, RemoteName, Repository};
-use waypost_service::{SharedBranch, SharingError};
+use waypost_service::{FindBranch, SharedBranch, SharingError};
 use waypost_text::reveal;
 
 use crate::actor::account;
@@ -34,6 +35,18 @@ pub fn find(context: &Context) -> Outcome<FoundBranch> {
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
     find_with(&folders, &config, &context.store_location()?)
+}
+
+/// Returns what finds the branch while a command runs that stays.
+pub fn finder(context: &Context) -> FindBranch {
+    // A command can be asked by several threads at once.
+    let context = Mutex::new(context.for_background());
+    Arc::new(move || {
+        let context = context.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = find(&context)
+            .map_err(|failure| SharingError::NoBranch { problem: failure.one_line(), hint: failure.hint });
+        Ok(found?.shared)
+    })
 }
 
 /// Finds the branch for a store, with a configuration that is loaded already.
@@ -114,6 +127,8 @@ impl From<SharingError> for Failure {
             SharingError::Newer(_) => "update Waypost",
             SharingError::Records { .. } => "`waypost doctor` checks the store",
             SharingError::NoSuchQuestion { .. } => "`waypost conflicts` lists the open questions",
+            SharingError::QuestionChanged(_) => "`waypost conflicts` lists the open questions",
+            SharingError::NoBranch { hint, .. } => hint,
             SharingError::WhichQuestion { .. } => "name the task and the field",
             SharingError::BadAnswer(_) => "`waypost conflicts` shows how each question can be answered",
         };
@@ -123,6 +138,8 @@ impl From<SharingError> for Failure {
             | SharingError::Busy
             | SharingError::NeedsPerson { .. }
             | SharingError::Taken(_)
+            | SharingError::QuestionChanged(_)
+            | SharingError::NoBranch { .. }
             | SharingError::Records { .. } => Exit::Failed,
             SharingError::NotShared(_) | SharingError::NoSuchQuestion { .. } => Exit::NotFound,
             SharingError::Newer(_) => Exit::Outdated,
@@ -137,6 +154,8 @@ impl From<SharingError> for Failure {
             | SharingError::Records { .. }
             | SharingError::NotShared(_)
             | SharingError::NoSuchQuestion { .. }
+            | SharingError::QuestionChanged(_)
+            | SharingError::NoBranch { .. }
             | SharingError::Newer(_)
             | SharingError::WhichQuestion { .. }
             | SharingError::BadAnswer(_) => Self { code, ..Self::new(exit, message, hint) },

@@ -353,6 +353,7 @@ impl Refusal {
                 "report on your own task, and leave the rest to people and agents".into()
             }
             Self::NotItsPlan { owner, .. } => format!("ask {owner} or a person to do it"),
+            Self::StoppedByPerson { by, .. } if by.starts_with("system:") => "ask a person".into(),
             Self::StoppedByPerson { by, .. } => format!("ask {}", by.trim_start_matches("person:")),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {

@@ -91,7 +91,9 @@ fn style_of(status: EffectiveStatus) -> &'static str {
             "fillcolor=\"#f6f8fa\", color=\"#8c959f\", style=\"rounded,filled,dashed\""
         }
         EffectiveStatus::Held => "fillcolor=\"#eaeef2\", color=\"#57606a\", penwidth=2",
-        EffectiveStatus::Asking => "fillcolor=\"#fbefff\", color=\"#bf3989\", penwidth=2",
+        EffectiveStatus::Asking | EffectiveStatus::Disputed => {
+            "fillcolor=\"#fbefff\", color=\"#bf3989\", penwidth=2"
+        }
         EffectiveStatus::Reported => "fillcolor=\"#ddf4ff\", color=\"#1b7c83\"",
         EffectiveStatus::Running => "fillcolor=\"#ddf4ff\", color=\"#0969da\", penwidth=2",
         EffectiveStatus::Done => "fillcolor=\"#dafbe1\", color=\"#1a7f37\"",

@@ -120,6 +120,7 @@ fn brackets(status: EffectiveStatus) -> (&'static str, &'static str) {
         EffectiveStatus::Ready
         | EffectiveStatus::Blocked
         | EffectiveStatus::Held
+        | EffectiveStatus::Disputed
         | EffectiveStatus::Asking
         | EffectiveStatus::Queued => ("[", "]"),
         EffectiveStatus::Running | EffectiveStatus::Reported => ("([", "])"),

@@ -373,6 +373,7 @@ markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L8 4L0 8Z\"/></marker
 <g id=\"sign-reported\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M7 1A6 6 0 0 1 7 13Z\"/></g>\
 <g id=\"sign-held\"><path class=\"sign\" d=\"M1 1H13V13H1Z\"/><path class=\"full\" d=\"M4 4H10V10H4Z\"/></g>\
 <g id=\"sign-asking\"><path class=\"stroke\" d=\"M4 4.4A3 3 0 1 1 8.4 7Q7 7.8 7 9.4\"/><circle class=\"full\" cx=\"7\" cy=\"12.4\" r=\"1.1\"/></g>\
+<g id=\"sign-disputed\"><path class=\"stroke\" d=\"M2 5H12M2 9H12M10 1.6L4 12.4\"/></g>\
 <g id=\"sign-running\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M7 1A6 6 0 0 0 7 13Z\"/></g>\
 <g id=\"sign-done\"><circle class=\"full\" cx=\"7\" cy=\"7\" r=\"6.6\"/><path class=\"cut\" d=\"M3.8 7.2L6.2 9.6L10.4 4.8\"/></g>\
 <g id=\"sign-failed\"><path class=\"full\" d=\"M4.2 0.4H9.8L13.6 4.2V9.8L9.8 13.6H4.2L0.4 9.8V4.2Z\"/>\
@@ -399,7 +400,7 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,
 .ready,.queued{color:#57606a}
 .blocked{color:#8c959f}
 .held{color:#57606a}
-.asking{color:#bf3989}
+.asking,.disputed{color:#bf3989}
 .reported{color:#1b7c83}
 .dotted{stroke-dasharray:2 2}
 .running{color:#0969da}
@@ -410,7 +411,7 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,
 .ready rect,.queued rect{fill:#f6f8fa;stroke:#8c959f}
 .blocked rect{fill:#f6f8fa;stroke:#afb8c1;stroke-dasharray:5 3}
 .held rect{fill:#eaeef2;stroke:#57606a;stroke-width:2.2}
-.asking rect{fill:#fbefff;stroke:#bf3989;stroke-width:2.2}
+.asking rect,.disputed rect{fill:#fbefff;stroke:#bf3989;stroke-width:2.2}
 .reported rect{fill:#ddf4ff;stroke:#1b7c83}
 .running rect{fill:#ddf4ff;stroke:#0969da;stroke-width:2.2}
 .done rect{fill:#dafbe1;stroke:#1a7f37}
@@ -429,7 +430,7 @@ text{fill:#e6edf3}
 .ready rect,.queued rect{fill:#161b22;stroke:#6e7681}
 .blocked rect{fill:#161b22;stroke:#484f58}
 .held rect{fill:#21262d;stroke:#9da7b3}
-.asking rect{fill:#3d1a2e;stroke:#ff9dd2}
+.asking rect,.disputed rect{fill:#3d1a2e;stroke:#ff9dd2}
 .reported rect{fill:#0c2d2f;stroke:#39c5cf}
 .running rect{fill:#0c2d52;stroke:#58a6ff}
 .done rect{fill:#0f2f1a;stroke:#3fb950}
@@ -438,7 +439,7 @@ text{fill:#e6edf3}
 .cancelled rect{fill:#21262d;stroke:#8b949e}
 .ready,.queued,.held{color:#9da7b3}
 .blocked{color:#7d8590}
-.asking{color:#ff9dd2}
+.asking,.disputed{color:#ff9dd2}
 .reported{color:#39c5cf}
 .running{color:#58a6ff}
 .done{color:#3fb950}

@@ -7,6 +7,7 @@ mod actions;
 mod approval;
 mod approval_state;
 mod attempts;
+mod conflicts;
 mod edits;
 mod event_broadcast;
 mod events;

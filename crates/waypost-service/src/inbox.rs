@@ -11,8 +11,10 @@ use waypost_text::excerpt;
 use crate::approval::start_refusal_text;
 use crate::error::ServiceError;
 use crate::human_answer::question_digest;
+use crate::merge_question::MergeQuestion;
 use crate::plan_status::{PlanStatuses, first_line, title_of};
 use crate::service::Service;
+use crate::sharing::SharingError;
 
 /// Maximum number of plans that are read, those that need a person first.
 const PLANS_MAX: usize = 1_000;
@@ -22,6 +24,8 @@ const PLANS_PAGE: usize = 100;
 const TASKS_READ_MAX: u32 = 100_000;
 /// Maximum number of listed items. Those of the kinds that come first are kept.
 const ITEMS_MAX: usize = 200;
+/// Maximum number of listed conflicts.
+const CONFLICTS_MAX: usize = 100;
 /// Maximum number of approvals whose commands are counted.
 const PREVIEWS_MAX: usize = 20;
 /// Maximum number of failed tasks that an item names.
@@ -39,6 +43,8 @@ pub enum InboxKind {
     Approval,
     /// A question of a task.
     Question,
+    /// What clones disagree about.
+    Conflict,
     /// A task that a person does.
     Task,
     /// Tasks of one plan that failed for the same reason.
@@ -75,7 +81,7 @@ pub struct InboxItem {
     /// Since when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The digest of what is asked, which an answer names; only of a question or a task.
+    /// The digest of what is asked, which an answer names; only of a question, a task or a conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The number of tasks that cannot continue before it is settled.
@@ -152,8 +158,8 @@ impl Service {
     /// Returns everything that waits for a person, over all plans that are not archived.
     pub fn inbox(&self) -> Result<Inbox, ServiceError> {
         let statuses = self.plan_statuses()?;
-        let phases = vec![Phase::AwaitingApproval, Phase::Active, Phase::Paused, Phase::Failed];
-        let mut query = Query { phases, sort: Sort::Attention, limit: PLANS_PAGE, ..Query::default() };
+        let mut query =
+            Query { phases: PHASES.to_vec(), sort: Sort::Attention, limit: PLANS_PAGE, ..Query::default() };
         let (mut inbox, mut read) = (Inbox::default(), 0);
         loop {
             let page = self.plans().heads(&query)?;
@@ -173,6 +179,7 @@ impl Service {
                 }
             }
         }
+        let asked = self.add_conflicts(&mut inbox, &statuses)?;
         inbox.items.sort_by(|a, b| {
             (a.kind, std::cmp::Reverse(a.holds_up), a.since).cmp(&(
                 b.kind,
@@ -184,12 +191,53 @@ impl Service {
         for item in &inbox.items {
             *inbox.totals.entry(item.kind).or_default() += 1;
         }
+        // Only the first of them were read.
+        if let Some(listed) = inbox.totals.get_mut(&InboxKind::Conflict) {
+            inbox.total += asked.saturating_sub(*listed);
+            *listed = (*listed).max(asked);
+        }
         inbox.items.truncate(ITEMS_MAX);
         let approvals = inbox.items.iter_mut().filter(|item| item.kind == InboxKind::Approval);
         for item in approvals.take(PREVIEWS_MAX) {
             item.commands = self.commands(&item.plan)?;
         }
         Ok(inbox)
+    }
+
+    /// Adds what clones disagree about in plans that are not archived. Returns the number of all these questions.
+    fn add_conflicts(&self, inbox: &mut Inbox, statuses: &PlanStatuses) -> Result<usize, ServiceError> {
+        let open = match self.plans_with_questions(None) {
+            Ok(open) => open,
+            Err(SharingError::Service(error)) => return Err(error),
+            // `waypost sync` reports what is wrong with the records of a plan.
+            Err(_) => return Ok(0),
+        };
+        let (mut total, mut listed) = (0, 0);
+        for (id, count) in open {
+            let found = self.view(&id, |plan, _| {
+                let is_read = is_listed(plan.state().phase);
+                (plan.state().archived, is_read, plan.version(), plan_title(plan), statuses.needs_you(plan))
+            });
+            let (is_archived, is_read, version, title, needs_you) = match found {
+                // It was purged meanwhile.
+                Err(ServiceError::NoSuchPlan(_)) => continue,
+                found => found?,
+            };
+            if is_archived {
+                continue;
+            }
+            total += count;
+            inbox.plans_total += usize::from(needs_you && !is_read);
+            if listed >= CONFLICTS_MAX {
+                continue;
+            }
+            let Ok(questions) = self.questions_of_plan(&id) else { continue };
+            for question in questions.iter().take(CONFLICTS_MAX - listed) {
+                listed += 1;
+                inbox.items.push(conflict_item(&id, &title, version, question));
+            }
+        }
+        Ok(total)
     }
 
     fn commands(&self, plan: &PlanId) -> Result<Option<Commands>, ServiceError> {
@@ -208,6 +256,55 @@ impl Service {
     }
 }
 
+/// Phases of plans that are read item by item.
+const PHASES: [Phase; 4] = [Phase::AwaitingApproval, Phase::Active, Phase::Paused, Phase::Failed];
+
+fn is_listed(phase: Phase) -> bool {
+    PHASES.contains(&phase)
+}
+
+/// Returns the title of a plan; what it is for, or its id, if it has none.
+fn plan_title(plan: &Plan) -> String {
+    let spec = plan.spec();
+    let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
+    let title = if title.is_empty() { plan.id().as_str() } else { title };
+    excerpt(title, TEXT_COLUMNS_MAX).into_owned()
+}
+
+fn item_of(plan: &PlanId, plan_title: &str, version: u64, kind: InboxKind, text: &str) -> InboxItem {
+    InboxItem {
+        kind,
+        plan: plan.clone(),
+        plan_title: plan_title.to_owned(),
+        version,
+        tasks: Vec::new(),
+        tasks_total: 0,
+        text: excerpt(text, TEXT_COLUMNS_MAX).into_owned(),
+        is_cut: false,
+        choices: Vec::new(),
+        by: None,
+        since: None,
+        digest: None,
+        holds_up: 0,
+        error: String::new(),
+        attempt: None,
+        commands: None,
+    }
+}
+
+/// What clones disagree about. The versions are read and answered one question at a time.
+fn conflict_item(plan: &PlanId, plan_title: &str, version: u64, question: &MergeQuestion) -> InboxItem {
+    let MergeQuestion { digest, conflict } = question;
+    InboxItem {
+        tasks: conflict.task.iter().cloned().collect(),
+        tasks_total: usize::from(conflict.task.is_some()),
+        is_cut: true,
+        since: conflict.versions.iter().map(|version| version.at).max(),
+        digest: Some(digest.clone()),
+        ..item_of(plan, plan_title, version, InboxKind::Conflict, &conflict.text)
+    }
+}
+
 /// Whether the summary of a plan leaves open that something of it waits or runs.
 fn may_wait(head: &PlanSummary) -> bool {
     let counts = &head.counts;
@@ -221,29 +318,10 @@ fn may_wait(head: &PlanSummary) -> bool {
 impl Inbox {
     /// Adds what waits and runs in a plan.
     fn read(&mut self, statuses: &PlanStatuses, plan: &Plan) {
-        let (state, spec) = (plan.state(), plan.spec());
+        let state = plan.state();
         self.plans_total += usize::from(statuses.needs_you(plan));
-        let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
-        let title = if title.is_empty() { plan.id().as_str() } else { title };
-        let plan_title = excerpt(title, TEXT_COLUMNS_MAX).into_owned();
-        let item = |kind, text: &str| InboxItem {
-            kind,
-            plan: plan.id().clone(),
-            plan_title: plan_title.clone(),
-            version: plan.version(),
-            tasks: Vec::new(),
-            tasks_total: 0,
-            text: excerpt(text, TEXT_COLUMNS_MAX).into_owned(),
-            is_cut: false,
-            choices: Vec::new(),
-            by: None,
-            since: None,
-            digest: None,
-            holds_up: 0,
-            error: String::new(),
-            attempt: None,
-            commands: None,
-        };
+        let plan_title = plan_title(plan);
+        let item = |kind, text: &str| item_of(plan.id(), &plan_title, plan.version(), kind, text);
         let is_under_way = matches!(state.phase, Phase::Active | Phase::Paused);
         let refusal = state.start_refusals.first().filter(|_| state.phase == Phase::Active);
         let is_unapproved = state.approval_required && state.approval.is_none();

@@ -28,6 +28,7 @@ mod import;
 mod inbox;
 mod last_approval;
 mod lifecycle;
+mod merge_question;
 mod own_record;
 mod plan_status;
 mod preview;
@@ -70,6 +71,7 @@ pub use human_answer::{is_for_people, question_digest};
 pub use import::{ImportDraft, Imported, only_plan};
 pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule, RestorePreview};
+pub use merge_question::MergeQuestion;
 pub use plan_status::{PlanStatus, PlanStatuses};
 pub use preview::{
     GroupRole, Preview, PreviewGroup, PreviewTask, Seen, names_digest, plan_preview, preview_digest,
@@ -80,8 +82,9 @@ pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_second
 pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use sharing::{
-    AnswerChoice, KeptAside, OpenQuestions, ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError,
-    SharingStatus, SyncOptions, SyncReport,
+    AnswerChoice, FindBranch, KeptAside, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef,
+    ResolveReply, ShareReply, SharedBranch, SharedPlan, SharingError, SharingStatus, SyncOptions, SyncReport,
+    may_resolve,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
 pub use task_commits::{CommitOfTask, CommitsOfTask, task_commits};

@@ -1,10 +1,12 @@
 //! The status of a plan for people: one sign and a few words for what needs somebody most, decided here for every front
 //! end. Knows no colours and no pages; what waits for a person, item by item, is in `inbox`.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 use waypost_config::Config;
-use waypost_core::{Phase, Plan, Status, Task, Timestamp};
+use waypost_core::{Phase, Plan, PlanId, Status, Task, Timestamp};
 use waypost_store::{PlanSummary, StoreError, Worker};
 use waypost_text::{StatusSign, count, excerpt};
 
@@ -50,6 +52,8 @@ struct Facts {
     is_refused: bool,
     awaits_approval: bool,
     asking: u32,
+    /// What clones disagree about.
+    disputed: u32,
     /// Tasks that a person has to do now.
     for_people: u32,
     failed: u32,
@@ -101,6 +105,7 @@ impl Facts {
             is_refused: !state.start_refusals.is_empty(),
             awaits_approval: state.approval_required && state.approval.is_none(),
             asking: counts.asking,
+            disputed: 0,
             for_people,
             failed: counts.failed,
             in_progress: counts.in_progress(),
@@ -117,7 +122,11 @@ impl Facts {
     /// Decides the status: the first that applies.
     fn status(&self) -> (StatusSign, String) {
         let of = |number: u32, one: &str| count(number as usize, one);
+        let disputed = || (StatusSign::Asking, of(self.asking + self.disputed, "question"));
         match self.phase {
+            Phase::Completed | Phase::Cancelled | Phase::Failed | Phase::Draft if self.disputed > 0 => {
+                disputed()
+            }
             Phase::Completed => (StatusSign::Done, "completed".to_owned()),
             Phase::Cancelled => (StatusSign::Cancelled, "cancelled".to_owned()),
             Phase::Failed if self.failed > 1 => {
@@ -127,9 +136,7 @@ impl Facts {
             Phase::Active if self.is_refused => (StatusSign::Refused, "start refused".to_owned()),
             Phase::AwaitingApproval => (StatusSign::Approval, "needs approval".to_owned()),
             Phase::Active if self.awaits_approval => (StatusSign::Approval, "needs approval".to_owned()),
-            Phase::Active | Phase::Paused if self.asking > 0 => {
-                (StatusSign::Asking, of(self.asking, "question"))
-            }
+            Phase::Active | Phase::Paused if self.asking + self.disputed > 0 => disputed(),
             Phase::Active if self.for_people == 1 => (StatusSign::Person, "your task".to_owned()),
             Phase::Active if self.for_people > 1 => {
                 (StatusSign::Person, format!("{} for you", of(self.for_people, "task")))
@@ -173,6 +180,7 @@ fn needs_you(sign: StatusSign) -> bool {
         StatusSign::Refused
         | StatusSign::Approval
         | StatusSign::Asking
+        | StatusSign::Disputed
         | StatusSign::Person
         | StatusSign::Failed => true,
         StatusSign::Running
@@ -196,6 +204,8 @@ fn needs_you(sign: StatusSign) -> bool {
 pub struct PlanStatuses {
     config: Option<std::sync::Arc<Config>>,
     workers: Vec<Worker>,
+    /// The number of open questions of merges.
+    questions: HashMap<PlanId, usize>,
     now: Timestamp,
 }
 
@@ -204,7 +214,7 @@ impl Service {
     pub fn plan_statuses(&self) -> Result<PlanStatuses, StoreError> {
         let (workers, now) = all_workers(self.plans())?;
         // Without a readable configuration nobody knows which tasks are for people; the rest is still true.
-        Ok(PlanStatuses { config: self.config().ok(), workers, now })
+        Ok(PlanStatuses { config: self.config().ok(), workers, questions: self.known_questions()?, now })
     }
 
     /// Returns the status of the plan with this summary. Reads the plan, unless it is too large or has ended.
@@ -245,22 +255,32 @@ impl Service {
 impl PlanStatuses {
     /// Returns the status of a plan as far as its summary tells.
     pub fn of_summary(&self, head: &PlanSummary) -> PlanStatus {
-        let (sign, label) = Facts::of_summary(head).status();
+        let (sign, label) = Facts { disputed: self.disputed(&head.id), ..Facts::of_summary(head) }.status();
         PlanStatus { sign, label, detail: String::new(), needs_you: needs_you(sign) && !head.archived }
     }
 
     /// Returns the status of a plan.
     pub fn of_plan(&self, plan: &Plan) -> PlanStatus {
         let has_worker = self.has_worker(plan);
-        let (sign, label) = Facts::of_plan(plan, self.config.as_deref(), has_worker).status();
+        let (sign, label) = self.facts(plan, has_worker).status();
         let detail = excerpt(&self.detail(plan, sign, has_worker), DETAIL_COLUMNS_MAX).into_owned();
         PlanStatus { sign, label, detail, needs_you: needs_you(sign) && !plan.state().archived }
     }
 
     /// Whether a person has to act before the plan continues.
     pub(crate) fn needs_you(&self, plan: &Plan) -> bool {
-        let (sign, _) = Facts::of_plan(plan, self.config.as_deref(), self.has_worker(plan)).status();
+        let (sign, _) = self.facts(plan, self.has_worker(plan)).status();
         needs_you(sign) && !plan.state().archived
+    }
+
+    fn facts(&self, plan: &Plan, has_worker: bool) -> Facts {
+        let disputed = self.disputed(plan.id());
+        Facts { disputed, ..Facts::of_plan(plan, self.config.as_deref(), has_worker) }
+    }
+
+    /// Returns how many things of a plan clones disagree about.
+    fn disputed(&self, plan: &PlanId) -> u32 {
+        self.questions.get(plan).map_or(0, |&questions| u32::try_from(questions).unwrap_or(u32::MAX))
     }
 
     /// Whether a person does a task, by the configuration here.
@@ -287,7 +307,10 @@ impl PlanStatuses {
             }
             StatusSign::Asking => {
                 let question = plan.asking().find_map(|task| task.state.question());
-                question.map(|question| question.text.clone()).unwrap_or_default()
+                question.map_or_else(
+                    || format!("clones disagree about {}", count(self.disputed(plan.id()) as usize, "thing")),
+                    |question| question.text.clone(),
+                )
             }
             StatusSign::Person => {
                 let task = plan.claimable().find(|task| self.is_for_people(task));
@@ -333,6 +356,7 @@ impl PlanStatuses {
             StatusSign::Ready
             | StatusSign::Queued
             | StatusSign::Held
+            | StatusSign::Disputed
             | StatusSign::Blocked
             | StatusSign::Draft
             | StatusSign::Skipped => String::new(),

@@ -13,6 +13,7 @@ use crate::authenticity::Authenticator;
 use crate::caller::Caller;
 use crate::error::{IdOf, ServiceError, Subject, UnknownPlan};
 use crate::gate::{Gatekeeper, OtherPlans};
+use crate::merge_question::AskedQuestions;
 use crate::preview::ShownPreviews;
 
 /// Loads the configuration when an operation first needs it.
@@ -33,6 +34,7 @@ pub struct Service {
     /// The same with the id of the store, once it was needed.
     in_store: Arc<OnceLock<Authenticator>>,
     shown: Arc<ShownPreviews>,
+    asked: Arc<AskedQuestions>,
 }
 
 impl std::fmt::Debug for Service {
@@ -158,13 +160,25 @@ impl Service {
 
     fn of(plans: Arc<PlanStore>, config: ConfigSource) -> Self {
         let (authenticator, in_store) = (Authenticator::default(), Arc::default());
-        Self { plans, config: Arc::new(config), authenticator, in_store, shown: Arc::default() }
+        Self {
+            plans,
+            config: Arc::new(config),
+            authenticator,
+            in_store,
+            shown: Arc::default(),
+            asked: Arc::default(),
+        }
     }
 
     /// Returns the service with the account that vouches for approvals.
     #[must_use]
     pub fn with_authenticator(self, authenticator: Authenticator) -> Self {
         Self { authenticator, in_store: Arc::default(), ..self }
+    }
+
+    /// Returns the open questions of merges that were asked for last.
+    pub(crate) fn asked(&self) -> &AskedQuestions {
+        &self.asked
     }
 
     /// Returns the previews that were shown last.

@@ -16,8 +16,10 @@ mod rows;
 mod share;
 mod sync;
 
-pub use branch::SharedBranch;
+pub use branch::{FindBranch, SharedBranch};
 pub use error::SharingError;
-pub use questions::{AnswerChoice, OpenQuestions, ResolveReply};
+pub use questions::{
+    AnswerChoice, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef, ResolveReply, may_resolve,
+};
 pub use reply::{KeptAside, ShareReply, SharedPlan, SharingStatus, SyncReport};
 pub use sync::SyncOptions;

@@ -93,6 +93,7 @@ pub fn standstill(plan: &Plan, by: &Caller) -> Vec<String> {
         (counts.queued, "queued"),
         (counts.ready + counts.reported, "ready for machines, people or checks"),
         (counts.held, "held"),
+        (counts.disputed, "disputed"),
         (counts.blocked, "blocked"),
     ];
     reasons

@@ -139,6 +139,7 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
             ("check", format!("its check: {by} reported it as done"))
         }
         BlockReason::Held { task, by, reason } => ("hold", hold_text(&task, &by, &reason)),
+        BlockReason::Disputed { task } => ("dispute", dispute_text(&task)),
         BlockReason::Until(at) => ("retry", format!("its next attempt at {}", at.to_the_second())),
         BlockReason::Skip { task: skipped } => ("skip", skip_text(Some(task.as_str()), &skipped)),
     };
@@ -154,6 +155,7 @@ pub fn waiting_text(waiting: &BlockReason) -> String {
         BlockReason::Answer(question) => format!("a person's answer to: {}", one_line(question)),
         BlockReason::Check => "its check: it is reported as done".to_owned(),
         BlockReason::Held { task, by, reason } => hold_text(task, by, reason),
+        BlockReason::Disputed { task } => dispute_text(task),
         BlockReason::Until(until) => format!("its next attempt at {} UTC", until.to_the_second()),
         BlockReason::Skip { task } => skip_text(None, task),
     }
@@ -176,6 +178,11 @@ fn hold_text(task: &str, by: &str, reason: &str) -> String {
     format!("the hold of {task} to end: held by {by}{why}")
 }
 
+/// Says which task, that another or the task itself waits for, clones disagree about.
+fn dispute_text(task: &str) -> String {
+    format!("a person to decide about {task}: clones did what does not go together")
+}
+
 /// Returns the executor of a task that a machine could start now.
 fn startable(plan: &Plan, task: &TaskId) -> Option<String> {
     let found = plan.task(task.as_str())?;
@@ -184,6 +191,7 @@ fn startable(plan: &Plan, task: &TaskId) -> Option<String> {
         EffectiveStatus::Reported => found.spec.check.as_deref(),
         EffectiveStatus::Blocked
         | EffectiveStatus::Held
+        | EffectiveStatus::Disputed
         | EffectiveStatus::Asking
         | EffectiveStatus::Queued
         | EffectiveStatus::Running

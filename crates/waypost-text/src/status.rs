@@ -22,6 +22,8 @@ pub enum StatusSign {
     Reported,
     /// Held by a person.
     Held,
+    /// Two clones disagree about the task; a person decides.
+    Disputed,
     /// Not started, because it differs from the approved version.
     Refused,
     /// Waiting for other tasks.
@@ -105,6 +107,7 @@ impl PlanGroup {
                 StatusSign::Refused,
                 StatusSign::Approval,
                 StatusSign::Asking,
+                StatusSign::Disputed,
                 StatusSign::Person,
                 StatusSign::Failed,
             ],
@@ -156,6 +159,7 @@ impl StatusSign {
             Self::Queued => row("queued", "◔", ",", "queued", Role::Ready),
             Self::Reported => row("reported", "◑", "*", "reported", Role::Checking),
             Self::Held => row("held", "▣", "h", "held", Role::Stopped),
+            Self::Disputed => row("disputed", "≠", "&", "disputed", Role::You),
             Self::Refused => row("refused", "▲", "^", "start refused", Role::Risk),
             Self::Blocked => row("blocked", "◌", ".", "blocked", Role::Blocked),
             Self::Idle => row("idle", "…", "~", "idle", Role::Blocked),

@@ -276,6 +276,9 @@ impl App {
             (Action::Approve, Some(plan)) if !matches!(top, Screen::Run(_)) => {
                 self.open(Destination::Run(plan, Intent::Review))
             }
+            (Action::Questions, Some(plan)) if !matches!(top, Screen::Run(_)) => {
+                self.open(Destination::Run(plan, Intent::Resolve))
+            }
             (action, _) => {
                 let (depth, shown) = (self.screens.len(), self.note.clone());
                 let effects = self.dispatch_top(Event::Action(action));

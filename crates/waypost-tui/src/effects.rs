@@ -28,9 +28,13 @@ pub(crate) struct EffectRunner {
     context: EffectContext,
     reader: Sender<Job>,
     writer: Sender<Job>,
+    /// Searches repositories, which may take seconds.
+    searcher: Sender<Job>,
     runs: ActiveRuns,
     /// The ticket of the latest search.
     latest_search: Arc<AtomicU64>,
+    /// The number of requests for commits; only the latest is carried out.
+    latest_commits: Arc<AtomicU64>,
 }
 
 impl EffectRunner {
@@ -47,8 +51,10 @@ impl EffectRunner {
         Ok(Self {
             reader: worker("reads")?,
             writer: worker("writes")?,
+            searcher: worker("commits")?,
             runs: ActiveRuns::default(),
             latest_search: Arc::default(),
+            latest_commits: Arc::default(),
             context,
         })
     }
@@ -98,6 +104,15 @@ impl EffectRunner {
             RunEffect::LoadSnapshot(plan) => self.read(move |context| context.snapshot(plan)),
             RunEffect::LoadTaskDetail(plan, task) => {
                 self.read(move |context| context.load_task_detail(plan, task));
+            }
+            RunEffect::LoadCommits(plan, task) => {
+                let (latest, context) = (Arc::clone(&self.latest_commits), self.context.clone());
+                let number = latest.fetch_add(1, Ordering::AcqRel) + 1;
+                let _over = self.searcher.send(Box::new(move || {
+                    if latest.load(Ordering::Acquire) == number {
+                        context.load_commits(plan, task);
+                    }
+                }));
             }
             RunEffect::Preview(plan) => self.read(move |context| context.preview(plan)),
             RunEffect::Approve(plan, seen) => self.write(move |context| context.approve(plan, &seen)),

@@ -94,6 +94,7 @@ pub enum Action {
     Zoom,
     Follow,
     Approve,
+    Questions,
     Reject,
     Pause,
     Hold,
@@ -136,6 +137,7 @@ type Row = (Action, &'static [&'static str], &'static str, &'static str);
 const PLAN_LIST: &[Row] = &[
     (Action::Open, &["enter"], "open", "open the plan: a draft in the editor, another plan in its run view"),
     (Action::Approve, &["a"], "review", "review the plan for approval"),
+    (Action::Questions, &["Q"], "", "answer what clones of the repository disagree about"),
     (Action::Filter, &["/"], "filter", "show only plans with this text in their name or title"),
     (Action::Next, &["n"], "next", "go to the next plan that needs you"),
     (Action::Previous, &["p"], "", "go to the previous plan that needs you"),
@@ -184,6 +186,7 @@ const EDITOR: &[Row] = &[
     (Action::Graph, &["g"], "graph", "show or hide the drawn graph"),
     (Action::External, &["E"], "$EDITOR", "edit the whole plan as text in $EDITOR"),
     (Action::Approve, &["a"], "review", "review the plan for approval"),
+    (Action::Questions, &["Q"], "", "answer what clones of the repository disagree about"),
     (Action::Watch, &["2", "w"], "run", "follow the progress of the plan"),
     (Action::History, &["3", "h"], "history", "show the versions of the plan"),
     (Action::ViewText, &["4"], "text", "read the text of the plan"),
@@ -212,6 +215,7 @@ const RUN: &[Row] = &[
     ),
     (Action::Approve, &["a"], "review", "review what will run, to approve or reject it (only a person can)"),
     (Action::Reject, &["R"], "reject", "reject it, with a reason"),
+    (Action::Questions, &["Q"], "questions", "answer what clones of the repository disagree about"),
     (Action::Execute, &["x"], "run here", "run the plan in this process"),
     (
         Action::Stop,

@@ -116,6 +116,8 @@ pub enum Purpose {
     Plan(PlanKey),
     /// A field of the open form.
     Field,
+    /// The answer to what clones disagree about in a plan: the digest of what was read.
+    Resolve(PlanKey, String),
 }
 
 /// Why a save failed.

@@ -36,6 +36,8 @@ pub struct LoadedPlan {
     /// The executors and queues of the configuration, for the pickers.
     pub executors: Vec<String>,
     pub queues: Vec<String>,
+    /// The number of things that clones disagree about.
+    pub questions: usize,
 }
 
 impl LoadedPlan {
@@ -49,6 +51,7 @@ impl LoadedPlan {
             next_number: plan.free_task_ids().next().as_ref().and_then(task_number).unwrap_or(1),
             executors: Vec::new(),
             queues: Vec::new(),
+            questions: 0,
         }
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 mod draw;
 mod layout;
 mod log;
+mod merge_questions;
 pub(crate) mod messages;
 mod model;
 mod task_text;
@@ -13,16 +14,16 @@ use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 use waypost_core::{EffectiveStatus, Phase, TaskId};
 use waypost_run::Control;
-use waypost_service::Seen;
+use waypost_service::{AnswerChoice, MergeQuestion, Seen};
 
 pub(crate) use self::commands::statuses as task_statuses;
 pub use self::messages::{
     Intent, LOG_BYTES_MAX, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanAction, Preview,
     PreviewedTask, RunEffect, RunReply, Started, TaskDetail,
 };
-pub use self::model::{Group, PlanSnapshot, ROWS_MAX, Row, TaskQuestion};
+pub use self::model::{CONFLICTS_MAX, Group, PlanSnapshot, ROWS_MAX, Row, TaskQuestion};
 use crate::keys::Action;
-use crate::messages::{Effect, Reply};
+use crate::messages::{Effect, Purpose, Reply};
 use crate::note::{ErrorMessage, NoteKind};
 use crate::plan::PlanKey;
 use crate::screen::{Context, Destination, Event, Flow};
@@ -41,7 +42,7 @@ enum LocalRun {
 }
 
 /// The purpose of the open dialog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 enum OpenDialog {
     Approve(Seen),
     Reject,
@@ -53,6 +54,10 @@ enum OpenDialog {
     TaskStatus(Vec<PlanAction>),
     CancelTask(TaskId),
     CancelPlan,
+    /// What clones disagree about, and the answers that can be chosen.
+    Resolve(Box<MergeQuestion>, Vec<Resolution>),
+    /// Another text as the answer to it.
+    ResolveText(String),
     Leave,
 }
 
@@ -63,6 +68,17 @@ enum Choosable {
     Whole(String),
     /// This word, and a text that is asked for.
     WithText(&'static str),
+}
+
+/// An answer to what clones disagree about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Resolution {
+    /// This one.
+    Whole(AnswerChoice),
+    /// A text that is asked for.
+    Text,
+    /// None yet; what else is open.
+    Later,
 }
 
 /// A line of the preview, and whether it is the first of a task.
@@ -93,6 +109,8 @@ pub struct RunView {
     chosen: Option<TaskId>,
     top: usize,
     detail: Option<(TaskId, Box<TaskDetail>)>,
+    /// The commits of the task that was shown last on the whole screen.
+    commits: Option<(TaskId, String)>,
     /// The text of the task whose details are loaded: its log, or everything about it if it has the whole screen.
     text: StyledText,
     /// Whether the text has the whole screen.
@@ -151,6 +169,7 @@ impl RunView {
             chosen: None,
             top: 0,
             detail: None,
+            commits: None,
             text: StyledText::default(),
             is_zoomed: false,
             find: None,
@@ -197,6 +216,11 @@ impl RunView {
             }
             Event::Key(key) => self.type_key(key, context),
             Event::Paste(text) => self.paste(text),
+            Event::Reply(Reply::Edited { purpose: Purpose::Resolve(plan, seen), text })
+                if *plan == self.plan =>
+            {
+                self.resolve_edited(seen, text, context);
+            }
             Event::Reply(_) => {}
         }
         self.settle(context);
@@ -222,7 +246,7 @@ impl RunView {
                     self.approve(context);
                 }
             }
-            Intent::Execute | Intent::Watch => {}
+            Intent::Execute | Intent::Watch | Intent::Resolve => {}
         }
     }
 
@@ -285,6 +309,10 @@ impl RunView {
                     self.ask(RunEffect::LoadTaskDetail(self.plan.clone(), row.id.clone()), context);
                 }
             }
+            RunReply::Commits(plan, task, commits) if *plan == self.plan => {
+                self.commits = Some((task.clone(), commits.clone()));
+                self.set_text(context);
+            }
             RunReply::Preview(plan, preview) if *plan == self.plan => {
                 match (preview, std::mem::take(&mut self.approves_preview)) {
                     (Ok(preview), true) => self.offer_approval(preview, context),
@@ -317,6 +345,7 @@ impl RunView {
             }
             RunReply::Snapshot(..)
             | RunReply::TaskDetail(..)
+            | RunReply::Commits(..)
             | RunReply::Preview(..)
             | RunReply::Started(..)
             | RunReply::Approved(..)
@@ -348,6 +377,10 @@ impl RunView {
                 if is_new || self.row() != before.as_ref() {
                     self.load_detail(context);
                 }
+                if self.intent == Intent::Resolve {
+                    self.intent = Intent::Watch;
+                    self.resolve_next(context);
+                }
             }
             Err(error) => self.error = Some(error.clone()),
         }
@@ -377,7 +410,8 @@ impl RunView {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) {
-        let answers = action == Action::Open && self.row().is_some_and(|row| row.question.is_some());
+        let asks = |row: &Row| row.question.is_some() || !row.conflicts.is_empty();
+        let answers = action == Action::Open && self.row().is_some_and(asks);
         if context.settings.dry_run && (is_write(action) || answers) {
             context.notify(NoteKind::Warning, DRY_RUN);
             return;
@@ -426,6 +460,10 @@ impl RunView {
             Action::Open if self.row().is_some_and(|row| row.question.is_some()) => {
                 return self.answer(context);
             }
+            Action::Open if self.row().is_some_and(|row| !row.conflicts.is_empty()) => {
+                return self.resolve_task(context);
+            }
+            Action::Questions => return self.resolve_next(context),
             Action::Open => self.zoom(!self.is_zoomed, context),
             _ => {}
         }
@@ -506,5 +544,6 @@ fn is_write(action: Action) -> bool {
             | Action::Retry
             | Action::RetryAll
             | Action::Set
+            | Action::Questions
     )
 }

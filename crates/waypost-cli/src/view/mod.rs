@@ -81,7 +81,18 @@ pub fn progress(counts: &Counts) -> String {
 /// The counts of all statuses except done.
 pub fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String> {
     let Counts {
-        ready, blocked, reported, asking, held, queued, running, failed, skipped, cancelled, ..
+        ready,
+        blocked,
+        reported,
+        asking,
+        held,
+        disputed,
+        queued,
+        running,
+        failed,
+        skipped,
+        cancelled,
+        ..
     } = *counts;
     let others = [
         (failed, "failed"),
@@ -93,6 +104,7 @@ pub fn counts_beside_done(counts: &Counts) -> impl Iterator<Item = String> {
         (reported, "reported"),
         (asking, "asking"),
         (held, "held"),
+        (disputed, "disputed"),
         (blocked, "blocked"),
     ];
     others.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"))

@@ -1,5 +1,6 @@
 //! Prints everything about one task, including what it waits for.
 
+use waypost_core::operation::is_dispute;
 use waypost_core::{DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work};
 use waypost_service::waiting_text;
 
@@ -135,7 +136,10 @@ fn print_aside(state: &TaskState, out: &mut Output) {
     }
     if let Some(hold) = state.held() {
         let reason = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-        field(out, "held", &format!("by {}{reason}", hold.by));
+        match is_dispute(hold) {
+            true => field(out, "disputed", "clones disagree; `waypost conflicts` lists the questions"),
+            false => field(out, "held", &format!("by {}{reason}", hold.by)),
+        }
     }
     for answer in state.answers() {
         let question = text::excerpt(&answer.question, ANSWERED_COLUMNS);

@@ -221,6 +221,9 @@ fn below(task: &Task, standing: EffectiveStatus) -> Vec<String> {
         EffectiveStatus::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
+        EffectiveStatus::Disputed => {
+            lines.push("clones disagree; `waypost conflicts` lists the questions".to_owned())
+        }
         EffectiveStatus::Held => lines.extend(state.held().map(|hold| match hold.reason.as_str() {
             "" => format!("held by {}", hold.by),
             reason => format!("held by {}: {reason}", hold.by),

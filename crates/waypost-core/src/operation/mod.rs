@@ -25,8 +25,8 @@ pub use derive::{DeriveError, Stamp, derive, share};
 pub use field::{BadField, BadValue, Contest, Field};
 pub use ids::{BadOperationId, CloneTag, RecordId, TaskRef};
 pub use merge::{
-    ActionDisposition, AnswerKind, Claim, Conflict, ConflictKind, ConflictVersion, Disposition, MERGE_ACTOR,
-    Merged, OpenQuestion, ProposedAnswer, Renamed, SharedApproval, SharedStop, merge,
+    ActionDisposition, AnswerKind, Claim, Conflict, ConflictKind, ConflictVersion, Disposition, Merged,
+    OpenQuestion, ProposedAnswer, Renamed, SharedApproval, SharedStop, is_dispute, merge,
 };
 pub use record::{NewerRecord, ParsedRecord, RECORD_FORMAT, Record, RecordError, RecordHeader, Signature};
 pub use request::MergeRequest;

@@ -9,6 +9,7 @@ use waypost_text::StatusSign;
 
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
+use crate::operation::is_dispute;
 use crate::{
     Actor, Command, Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp,
 };
@@ -31,6 +32,9 @@ pub struct Counts {
     /// Held until somebody releases them. Summaries of plans count them as blocked.
     #[serde(skip_serializing_if = "is_zero")]
     pub held: u32,
+    /// Waiting for a person, because clones disagree about them. Summaries of plans count them as blocked.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub disputed: u32,
     /// Reserved by a worker; not known to have begun.
     pub queued: u32,
     /// Being worked on.
@@ -98,6 +102,8 @@ pub enum EffectiveStatus {
     Asking,
     /// Held until somebody releases it.
     Held,
+    /// Waiting for a person, because clones disagree about it.
+    Disputed,
     /// Reserved by a worker; not known to have begun.
     Queued,
     /// Being worked on.
@@ -114,12 +120,13 @@ pub enum EffectiveStatus {
 
 impl EffectiveStatus {
     /// All statuses.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Blocked,
         Self::Ready,
         Self::Reported,
         Self::Asking,
         Self::Held,
+        Self::Disputed,
         Self::Queued,
         Self::Running,
         Self::Done,
@@ -141,6 +148,7 @@ impl EffectiveStatus {
             Self::Reported => StatusSign::Reported,
             Self::Asking => StatusSign::Asking,
             Self::Held => StatusSign::Held,
+            Self::Disputed => StatusSign::Disputed,
             Self::Queued => StatusSign::Queued,
             Self::Running => StatusSign::Running,
             Self::Done => StatusSign::Done,
@@ -176,6 +184,11 @@ pub enum BlockReason {
         /// Why it is held.
         #[serde(skip_serializing_if = "String::is_empty")]
         reason: String,
+    },
+    /// Clones disagree about the task, or about a task above it; a person decides.
+    Disputed {
+        /// The id of that task.
+        task: String,
     },
     /// The author skips the task, or a task above it: it never starts.
     Skip {
@@ -337,9 +350,10 @@ impl Plan {
     /// Returns the number of tasks by effective status, as the rows of a list of them show it. Reads all tasks.
     pub fn effective_counts(&self) -> Counts {
         let mut counts = self.counts();
-        let pending = self.live().filter(|slot| slot.status == Status::Pending && !slot.is_parent());
-        for slot in pending {
+        let live = (0..).zip(&self.slots).filter(|(_, slot)| slot.alive);
+        for (number, slot) in live.filter(|(_, slot)| slot.status == Status::Pending && !slot.is_parent()) {
             let (of, from) = match slot {
+                _ if self.is_disputed(number) => (&mut counts.disputed, &mut counts.blocked),
                 slot if slot.held => (&mut counts.held, &mut counts.blocked),
                 slot if slot.asking => (&mut counts.asking, &mut counts.blocked),
                 slot if slot.ready && slot.reported => (&mut counts.reported, &mut counts.ready),
@@ -413,6 +427,7 @@ impl Plan {
         let slot = self.slot(number);
         Some(match slot.status {
             Status::Pending if slot.is_parent() && self.has_begun(number) => EffectiveStatus::Running,
+            Status::Pending if self.is_disputed(number) => EffectiveStatus::Disputed,
             Status::Pending if slot.held => EffectiveStatus::Held,
             Status::Pending if slot.is_parent() && slot.inside == ParentGate::Open => EffectiveStatus::Ready,
             Status::Pending if slot.asking => EffectiveStatus::Asking,
@@ -426,6 +441,11 @@ impl Plan {
             Status::Skipped => EffectiveStatus::Skipped,
             Status::Cancelled => EffectiveStatus::Cancelled,
         })
+    }
+
+    /// Whether clones disagree about a task, so that a person has to decide. Reads only tasks that are held.
+    fn is_disputed(&self, number: u32) -> bool {
+        self.slot(number).held && self.at(number).state.held().is_some_and(is_dispute)
     }
 
     /// Whether the task, or any task below it, has begun or ended.
@@ -468,7 +488,10 @@ impl Plan {
             }
             if let Some(hold) = self.hold_of(at_number) {
                 let (task, by, reason) = (self.name(at_number), hold.by.to_string(), hold.reason.clone());
-                waiting.push(BlockReason::Held { task, by, reason });
+                waiting.push(match is_dispute(hold) {
+                    true => BlockReason::Disputed { task },
+                    false => BlockReason::Held { task, by, reason },
+                });
             }
             at_number = self.slot(at_number).parent;
         }

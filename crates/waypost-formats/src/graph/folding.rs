@@ -75,7 +75,7 @@ pub fn open_at_first(groups: &Groups, statuses: &[EffectiveStatus], boxes_max: u
 /// How much a task wants to be seen: failures and questions most.
 fn urgency(status: EffectiveStatus) -> u8 {
     match status {
-        EffectiveStatus::Failed | EffectiveStatus::Asking => 2,
+        EffectiveStatus::Failed | EffectiveStatus::Asking | EffectiveStatus::Disputed => 2,
         EffectiveStatus::Running | EffectiveStatus::Reported => 1,
         EffectiveStatus::Blocked
         | EffectiveStatus::Ready

@@ -134,6 +134,7 @@ fn a_status_shows_without_colour() {
                 | EffectiveStatus::Asking
                 | EffectiveStatus::Reported
                 | EffectiveStatus::Held
+                | EffectiveStatus::Disputed
         )
     });
     for status in shown {

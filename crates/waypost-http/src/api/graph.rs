@@ -27,6 +27,7 @@ fn letter(standing: EffectiveStatus) -> char {
         EffectiveStatus::Reported => 'p',
         EffectiveStatus::Asking => 'q',
         EffectiveStatus::Held => 'h',
+        EffectiveStatus::Disputed => 'x',
         EffectiveStatus::Queued => 'u',
         EffectiveStatus::Running => 'R',
         EffectiveStatus::Done => 'd',

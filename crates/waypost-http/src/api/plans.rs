@@ -223,24 +223,28 @@ pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Prob
 
 /// `GET /plans/{plan}`
 pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> Result<Response, Problem> {
-    let statuses = api.service.plan_statuses()?;
+    let (statuses, is_shared) = (api.service.plan_statuses()?, api.service.is_shared(&id)?);
     let (mut value, facts, may_change, warnings) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
         let status = statuses.of_plan(plan);
         let waits_for_worker = matches!(status.sign, StatusSign::Idle | StatusSign::Reported);
         let mut value = whole(plan);
         value.insert("state".to_owned(), json!(status));
-        let may_change = has_progress || waits_for_worker || !warnings.is_empty();
+        let may_change = has_progress || waits_for_worker || is_shared || !warnings.is_empty();
         (value, ApprovalFacts::of(plan), may_change, warnings.to_vec())
     })?;
     let version = facts.version();
-    // Progress, workers and damage change without creating a version.
+    // Progress, workers, damage and open questions change without creating a version.
     if !may_change && is_unchanged(&headers, version) {
         let unchanged = [(axum::http::header::ETAG, tag(version))];
         return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
     }
     let approval = api.approvals.describe(api.plans(), &id, facts)?;
     value.insert("approval".to_owned(), approval);
+    let conflicts = api.service.question_count(&id)?;
+    if conflicts > 0 {
+        value.insert("conflicts".to_owned(), conflicts.into());
+    }
     Ok(Versioned::at(Value::Object(value), version).warned(&warnings).into_response())
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
-use waypost_service::{Hint, PersonAct, ServiceError, WriteReply, WrongOperation};
+use waypost_service::{Hint, PersonAct, ServiceError, SharingError, WriteReply, WrongOperation};
 use waypost_store::{StoreError, WriteError};
 use waypost_text::{escape_json, sanitize};
 
@@ -175,6 +175,38 @@ impl From<ServiceError> for Problem {
         }
         let problem = Self::new(status_of(&error), error.to_string(), hint_of(&error));
         Self { code: error.code(), more: Box::new(more), ..problem }
+    }
+}
+
+impl From<SharingError> for Problem {
+    fn from(error: SharingError) -> Self {
+        let (code, detail) = (error.code(), error.to_string());
+        let (status, hint) = match error {
+            SharingError::Service(error) => return error.into(),
+            SharingError::NeedsPerson { .. } => {
+                (StatusCode::FORBIDDEN, "ask a person to do it, in the dashboard or with a person's token")
+            }
+            SharingError::NotShared(_) => (StatusCode::NOT_FOUND, "a person shares it with `waypost share`"),
+            SharingError::NoSuchQuestion { .. } => {
+                (StatusCode::NOT_FOUND, "GET /api/v1/conflicts lists the open questions")
+            }
+            SharingError::QuestionChanged(_) => {
+                (StatusCode::CONFLICT, "read the open questions again (GET /api/v1/conflicts)")
+            }
+            SharingError::WhichQuestion { .. } => (StatusCode::CONFLICT, "send the digest of one of them"),
+            SharingError::BadAnswer(_) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "`answers` of the question lists the ways to answer it")
+            }
+            SharingError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "retry"),
+            SharingError::Taken(_) | SharingError::Newer(_) => {
+                (StatusCode::CONFLICT, "ask the operator of this server to run `waypost sync`")
+            }
+            SharingError::Git(_) | SharingError::NoBranch { .. } | SharingError::Records { .. } => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "ask the operator of this server to run `waypost sync` and `waypost doctor`",
+            ),
+        };
+        Self { code, ..Self::new(status, detail, hint) }
     }
 }
 

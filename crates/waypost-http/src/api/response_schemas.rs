@@ -120,7 +120,7 @@ fn plans() -> Map<String, Value> {
         })),
         "Counts": object(&["total", "ready", "blocked", "queued", "running", "done", "failed", "skipped", "cancelled"], json!({
             "total": number(), "ready": number(), "blocked": number(), "reported": number(), "asking": number(),
-            "held": number(), "queued": number(), "running": number(), "done": number(), "failed": number(),
+            "held": number(), "disputed": number(), "queued": number(), "running": number(), "done": number(), "failed": number(),
             "skipped": number(), "cancelled": number(),
         })),
         "PlanPage": page("plans", "Head"),
@@ -130,6 +130,7 @@ fn plans() -> Map<String, Value> {
             "started_at": time_or_null(), "finished_at": time_or_null(),
             "approval": component("ApprovalState"), "questions": list_of(&component("Question")),
             "running": list_of(&component("RunningTask")), "failed": texts(), "warnings": texts(),
+            "conflicts": described(number(), "How many things clones disagree about, if they do."),
         }))] },
         "Question": object(&["task", "question", "digest"], json!({
             "task": text(), "question": text(), "choices": texts(),
@@ -144,6 +145,8 @@ fn plans() -> Map<String, Value> {
             "added": described(texts(), "Ids of the tasks that an edit added."), "changes": free(), "again": texts(),
             "approval_voided": flag(), "awaits_approval": flag(),
             "phase": described(text(), "After an action on a plan."),
+            "record": described(text(), "Of an answer to a conflict: its record."),
+            "conflicts": described(number(), "After an answer to a conflict: how many are still open."),
             "task": described(text(), "After an action on a task."),
             "standing": described(text(), "After an action on a task."),
             "attempt": described(number(), "After an action on a task: reports on it name this number."),
@@ -167,7 +170,7 @@ fn plans() -> Map<String, Value> {
 fn tasks() -> Map<String, Value> {
     let standing = described(
         text(),
-        "The status as the graph has it: ready, blocked, queued, running, asking, held, reported, done, failed, \
+        "The status as the graph has it: ready, blocked, queued, running, asking, held, disputed, reported, done, failed, \
          skipped or cancelled; later versions may add others.",
     );
     let row = json!({
@@ -308,10 +311,26 @@ fn server() -> Map<String, Value> {
             "running": list_of(&free()), "running_total": number(), "more": flag(),
         })),
         "InboxItem": object(&["kind", "plan", "plan_title", "version", "text"], json!({
-            "kind": described(text(), "approval, question, task or failure."), "plan": text(), "plan_title": text(),
+            "kind": described(text(), "approval, question, conflict, task or failure; later versions may add others."), "plan": text(), "plan_title": text(),
             "version": number(), "text": text(), "is_cut": flag(), "error": text(), "tasks": texts(),
             "tasks_total": number(), "holds_up": number(), "choices": texts(), "digest": text(), "by": any(),
             "since": time(), "attempt": number(),
+        })),
+        "ConflictPage": object(&["questions", "total", "next"], json!({
+            "questions": list_of(&component("MergeConflict")), "total": number(), "next": or_null("string"),
+        })),
+        "MergeConflict": object(&["plan", "digest", "kind", "subject", "text", "versions", "answers"], json!({
+            "plan": text(), "task": described(text(), "Absent if it is about the plan."),
+            "digest": described(text(), "What is asked; an answer names it."),
+            "kind": any(), "subject": described(text(), "What it is about, in one word, such as notes, outcome or removal."),
+            "text": described(text(), "What happened, in a sentence."),
+            "versions": list_of(&component("ConflictVersion")),
+            "shown": described(number(), "The place of the version that the plan shows, from 0."),
+            "answers": described(texts(), "How it can be answered: take, text, keep, remove, dismiss."),
+        })),
+        "ConflictVersion": object(&["record", "by", "from", "at", "value"], json!({
+            "record": text(), "by": described(text(), "Who wrote it, as the record says."),
+            "from": described(text(), "The tag of the clone."), "at": time(), "value": text(),
         })),
         "QueuePage": page("queues", "Queue"),
         "Queue": object(&["name", "concurrency"], json!({

@@ -14,8 +14,8 @@ use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, docu
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking, run_large};
 use super::{
-    actions, approval, edits, events, graph, history, inbox, layout, log, me, next, plans, search, tasks,
-    validate, workers,
+    actions, approval, conflicts, edits, events, graph, history, inbox, layout, log, me, next, plans, search,
+    tasks, validate, workers,
 };
 
 use crate::load_limits::RequestPermit;
@@ -105,6 +105,12 @@ fn of_server(routes: Routes) -> Routes {
     let document = get("/openapi.json", "get_document", "Get this document", "Any");
     let ready = get("/next", "list_ready_tasks", "List ready tasks", "TaskPage");
     let inbox = get("/inbox", "get_inbox", "List everything that waits for a person", "Inbox");
+    let conflicts = get(
+        "/conflicts",
+        "list_all_conflicts",
+        "List what clones disagree about, over all plans",
+        "ConflictPage",
+    );
     let search = get("/search", "search_tasks", "Search the tasks of all plans", "FoundTasks");
     let workers = get("/workers", "list_workers", "List workers and what they run", "WorkerPage");
     let agents = get("/agents", "list_agents", "List agents and what they work on", "AgentPage");
@@ -116,6 +122,7 @@ fn of_server(routes: Routes) -> Routes {
         .blocking(ready.query::<next::OfferQuery>(), next::list)
         .blocking(claim.body::<next::ClaimBody>(), next::take)
         .blocking(inbox, inbox::inbox)
+        .blocking(conflicts.query::<conflicts::ConflictQuery>(), conflicts::list)
         .blocking(search.query::<search::SearchQuery>(), search::search)
         .blocking(workers, workers::workers)
         .blocking(agents, workers::agents)
@@ -164,6 +171,9 @@ fn of_plans(routes: Routes) -> Routes {
     let history = get("/plans/{plan}/history", "list_versions", "List versions", "History");
     let version = get("/plans/{plan}/versions/{version}", "get_version", "Get an earlier version", "Any");
     let diff = get("/plans/{plan}/diff", "compare_versions", "Compare two versions", "Comparison");
+    let path = "/plans/{plan}/conflicts";
+    let conflicts = get(path, "list_conflicts", "List what clones disagree about in a plan", "ConflictPage");
+    let resolve = write(POST, path, "resolve_conflict", "Answer one of these questions (people only)");
     let export = RouteDoc::new(
         GET,
         "/plans/{plan}/export",
@@ -189,6 +199,8 @@ fn of_plans(routes: Routes) -> Routes {
         .blocking(history.query::<history::HistoryQuery>(), history::history)
         .blocking(version, history::version)
         .blocking(diff.query::<history::DiffQuery>(), history::diff)
+        .blocking(conflicts.query::<conflicts::ConflictQuery>(), conflicts::of_plan)
+        .blocking(resolve.body::<conflicts::ResolveBody>(), conflicts::resolve)
         .blocking(export.query::<history::ExportQuery>(), history::export)
 }
 

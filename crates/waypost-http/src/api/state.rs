@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use axum::http::StatusCode;
 use tokio::sync::{oneshot, watch};
-use waypost_service::{Repository, Service};
+use waypost_service::{FindBranch, Repository, Service};
 use waypost_store::PlanStore;
 
 use super::approval_state::ApprovalStates;
@@ -29,6 +29,8 @@ pub struct Api {
     pub(super) approvals: ApprovalStates,
     /// The repository around the workspace. One request at a time searches it.
     pub(super) repository: Option<Mutex<Repository>>,
+    /// Finds the branch on which shared plans travel.
+    pub(super) shared_branch: Option<FindBranch>,
     /// The thread for large plans, once there is one.
     large: Mutex<Option<mpsc::Sender<LargeWork>>>,
     /// How often all streams were ended.
@@ -47,6 +49,7 @@ impl Api {
             events,
             approvals: ApprovalStates::default(),
             repository: None,
+            shared_branch: None,
             large: Mutex::default(),
             ends: watch::Sender::default(),
         }
@@ -55,6 +58,11 @@ impl Api {
     /// Serves the commits of tasks, too.
     pub fn with_repository(self, repository: Option<Repository>) -> Self {
         Self { repository: repository.map(Mutex::new), ..self }
+    }
+
+    /// Lets people answer what clones disagree about.
+    pub fn with_shared_branch(self, find: FindBranch) -> Self {
+        Self { shared_branch: Some(find), ..self }
     }
 
     /// Returns the flag that the embedded worker sets while it runs plans.

@@ -137,6 +137,8 @@ fn replies_are_as_the_document_says() {
         ("/me", "/me"),
         ("/next", "/next"),
         ("/inbox", "/inbox"),
+        ("/conflicts", "/conflicts"),
+        ("/plans/{plan}/conflicts", "/plans/p/conflicts"),
         ("/workers", "/workers"),
         ("/agents", "/agents"),
         ("/queues", "/queues"),

@@ -7,7 +7,7 @@ use waypost_store::{TargetStatus, Wait};
 use waypost_text::{quote, quote_unless_word};
 
 use super::arguments::{ArgumentForm, Arguments};
-use super::{plan_facts, plan_ref};
+use super::{merge_questions, plan_facts, plan_ref};
 use crate::approval;
 use crate::reply_text;
 use crate::tool::Answer;
@@ -56,8 +56,10 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
             let resolved = plan_facts::resolved_waits(call, &plan)?;
             let archived_by = call.service().archived_by(&plan)?;
+            let asked = merge_questions::number(call, &plan);
             seen(call, &plan, |plan| {
                 let mut answer = overview(call, plan, &elsewhere);
+                merge_questions::add_count(asked, &mut answer);
                 plan_facts::add_resolved(&resolved, &mut answer);
                 if let Some(by) = &archived_by {
                     answer.add("archived_by", by, &format!("; archived by {by}"));
@@ -67,11 +69,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         }
         (Some(task), false, None) => {
             let (waits, resolved) = (waits_for(call, &plan, task)?, resolved_to(call, &plan, task)?);
-            seen(call, &plan, |plan| one(plan, task, &waits, resolved))
+            let asked = merge_questions::about_task(call, &plan, task);
+            seen(call, &plan, |plan| one(plan, task, &waits, resolved, asked))
         }
         (None, true, None) => {
             let waits = plan_facts::targets(call, &plan, WAITS_MAX)?;
-            seen(call, &plan, |plan| page(plan, cursor, &waits))
+            let asked = if cursor.is_none() { merge_questions::all(call, &plan) } else { Vec::new() };
+            seen(call, &plan, |plan| page(plan, cursor, &waits, &asked))
         }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),
@@ -112,6 +116,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
         (counts.reported, "reported"),
         (counts.asking, "asking"),
         (counts.held, "held"),
+        (counts.disputed, "disputed"),
         (counts.blocked, "blocked"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),
@@ -159,7 +164,8 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
             | EffectiveStatus::Ready
             | EffectiveStatus::Reported
             | EffectiveStatus::Asking
-            | EffectiveStatus::Held,
+            | EffectiveStatus::Held
+            | EffectiveStatus::Disputed,
         ) => why.reasons,
         Some(
             EffectiveStatus::Queued
@@ -180,11 +186,20 @@ fn resolved_to(call: &Call, plan: &PlanId, task: &str) -> Result<Map<String, Val
 }
 
 /// Returns one task with its state, its waits, its inputs and its dependants.
-fn one(plan: &Plan, id: &str, waits: &[String], resolved: Map<String, Value>) -> Result<Answer, ToolError> {
+fn one(
+    plan: &Plan,
+    id: &str,
+    waits: &[String],
+    resolved: Map<String, Value>,
+    asked: Vec<Value>,
+) -> Result<Answer, ToolError> {
     let task = plan.task(id).ok_or_else(|| ServiceError::from(plan.no_such_task(id)))?;
     let mut value = task_value(plan, task);
     if !waits.is_empty() {
         value["waits_for"] = json!(waits);
+    }
+    if !asked.is_empty() {
+        value["conflicts"] = Value::Array(asked);
     }
     if !resolved.is_empty() {
         value["resolved_to"] = Value::Object(resolved);
@@ -224,11 +239,19 @@ fn task_value(plan: &Plan, task: &Task) -> Value {
 }
 
 /// Returns all tasks by page. The first page begins with the plan's own fields.
-fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, TargetStatus)]) -> Result<Answer, ToolError> {
+fn page(
+    plan: &Plan,
+    cursor: Option<&str>,
+    waits: &[(Wait, TargetStatus)],
+    asked: &[String],
+) -> Result<Answer, ToolError> {
     let mut value = json!({ "plan": plan.id(), "version": plan.version() });
     if cursor.is_none() {
         let about = serde_json::to_value(plan.spec()).unwrap_or_default();
         value["about"] = reply_text::shortened(&about, ABOUT_BYTES).0;
+    }
+    if !asked.is_empty() {
+        value["conflicts"] = json!(asked);
     }
     let (mut tasks, started) = (plan.tasks(), plan.as_started());
     if let Some(cursor) = cursor

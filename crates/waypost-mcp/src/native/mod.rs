@@ -8,6 +8,7 @@ mod events;
 mod get;
 mod import_export;
 mod list;
+mod merge_questions;
 mod plan_facts;
 mod plan_ref;
 mod start;

@@ -111,7 +111,8 @@ impl SlotKeeper for StoredSlots {
             let mut queues = self.queues();
             let known = queues.entry(queue.to_owned()).or_default();
             known.concurrency = concurrency;
-            if known.full && known.own >= known.own_max || known.gave.is_some_and(|at| at.elapsed() < MANNERS) {
+            if known.full && known.own >= known.own_max || known.gave.is_some_and(|at| at.elapsed() < MANNERS)
+            {
                 return false;
             }
             if known.idle.is_some_and(|at| at.elapsed() >= MANNERS) {

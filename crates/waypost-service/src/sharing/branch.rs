@@ -1,6 +1,13 @@
 //! The branch that a store shares its plans on, as a front end names it.
 
+use std::sync::Arc;
+
 use waypost_git::{PlanBranch, RefName, RemoteName, Repository};
+
+use super::error::SharingError;
+
+/// Finds the branch when it is needed: its remote, and the trust in it, can change while a program runs.
+pub type FindBranch = Arc<dyn Fn() -> Result<SharedBranch, SharingError> + Send + Sync>;
 
 /// Where the plans of a store travel.
 #[derive(Clone, Debug)]

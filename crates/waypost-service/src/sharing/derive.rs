@@ -95,7 +95,7 @@ impl Service {
         }
         let made = self.records_since(plan, tag, share.derived_to, &mut set)?;
         share.derived_to = version;
-        share.questions = merge(&set).conflicts.len();
+        (share.questions, share.records) = (merge(&set).conflicts.len(), set.len());
         let count = made.len();
         let mut new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();
         new.push(rows::share_row(plan, &share));

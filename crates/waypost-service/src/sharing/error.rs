@@ -49,6 +49,19 @@ pub enum SharingError {
         /// What was named.
         about: String,
     },
+    /// What was read is not asked any more.
+    #[error(
+        "the question of plan {0} was answered or has changed since it was read, so nothing was answered"
+    )]
+    QuestionChanged(PlanId),
+    /// The branch of the plans cannot be used.
+    #[error("{problem}")]
+    NoBranch {
+        /// Why.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
     /// Several questions are open there.
     #[error("several questions of plan {plan} are open there: {}", candidates.join(", "))]
     WhichQuestion {
@@ -88,6 +101,8 @@ impl SharingError {
             Self::Taken(_) => "taken",
             Self::Records { .. } => "records",
             Self::NoSuchQuestion { .. } => "no_such_question",
+            Self::QuestionChanged(_) => "question_changed",
+            Self::NoBranch { .. } => "no_branch",
             Self::WhichQuestion { .. } => "ambiguous",
             Self::BadAnswer(_) => "bad_answer",
         };

@@ -171,6 +171,6 @@ pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[Re
         return None;
     }
     let merged = merge(set);
-    share.questions = merged.conflicts.len();
+    (share.questions, share.records) = (merged.conflicts.len(), set.len());
     Some(Command::Merge(Box::new(MergeRequest::of(set, &merged, new))))
 }

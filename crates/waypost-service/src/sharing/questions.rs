@@ -1,15 +1,26 @@
 //! What people are asked after a merge: values that were written without knowing each other, and acts that no longer fit.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use serde::Serialize;
-use waypost_core::operation::{Answer, Conflict, OperationSet, ParsedRecord, answer, merge};
+use waypost_core::operation::{Answer, AnswerKind, Conflict, OperationSet, ParsedRecord, answer};
 use waypost_core::{ActorKind, PlanId, TaskId};
+use waypost_store::StoreError;
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
 use super::import::merge_command;
 use super::rows;
 use crate::caller::Caller;
+use crate::merge_question::{MergeQuestion, questions_of};
+use crate::preview::names_digest;
 use crate::service::Service;
+
+/// Bytes of a version besides its value.
+const VERSION_BYTES: usize = 200;
+/// A page takes no further question once its values have this many bytes.
+const PAGE_BYTES: usize = 512 * 1024;
 
 /// The open questions of a plan.
 #[derive(Clone, Debug, Serialize)]
@@ -17,7 +28,41 @@ pub struct OpenQuestions {
     /// The plan.
     pub plan: PlanId,
     /// The questions, in a fixed order.
-    pub questions: Vec<Conflict>,
+    pub questions: Vec<MergeQuestion>,
+}
+
+/// A question of a page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlanQuestion {
+    /// The plan.
+    pub plan: PlanId,
+    /// The question.
+    #[serde(flatten)]
+    pub question: MergeQuestion,
+}
+
+/// Some of the open questions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct QuestionPage {
+    /// The questions, by plan and in a fixed order.
+    pub questions: Vec<PlanQuestion>,
+    /// The number of all open questions.
+    pub total: usize,
+    /// Continues after the last one; `None` if there are no more.
+    pub next: Option<String>,
+}
+
+/// The question that a person answers.
+#[derive(Clone, Copy, Debug)]
+pub struct QuestionRef<'a> {
+    /// The plan.
+    pub plan: &'a PlanId,
+    /// The task that it is about.
+    pub task: Option<&'a TaskId>,
+    /// What it is about, in one word.
+    pub subject: Option<&'a str>,
+    /// The digest of what the person has read. Nothing is answered if something else is asked now.
+    pub seen: Option<&'a str>,
 }
 
 /// How a person answers a question.
@@ -33,6 +78,19 @@ pub enum AnswerChoice {
     Remove,
     /// What was set aside is dropped.
     Dismiss,
+}
+
+impl AnswerChoice {
+    /// Returns the way in which it answers.
+    pub fn kind(&self) -> AnswerKind {
+        match self {
+            Self::Take(_) => AnswerKind::Take,
+            Self::Text(_) => AnswerKind::Text,
+            Self::Keep => AnswerKind::Keep,
+            Self::Remove => AnswerKind::Remove,
+            Self::Dismiss => AnswerKind::Dismiss,
+        }
+    }
 }
 
 /// An answered question.
@@ -59,28 +117,119 @@ fn named(conflict: &Conflict) -> String {
 impl Service {
     /// Returns the open questions of a plan, or of all shared plans.
     pub fn open_questions(&self, plan: Option<&PlanId>) -> Result<Vec<OpenQuestions>, SharingError> {
-        let Some(tag) = self.clone_tag()? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        for (id, mut share) in self.plans().store().query(rows::shares)? {
-            if !share.shared || plan.is_some_and(|plan| *plan != id) {
-                continue;
+        for plan in self.plans_with_questions(plan)?.into_iter().map(|(plan, _)| plan) {
+            let questions = self.questions_of_plan(&plan)?;
+            if !questions.is_empty() {
+                found.push(OpenQuestions { plan, questions: questions.to_vec() });
             }
-            let mut set = None;
-            if self.has_new_versions(&id, &share)? {
-                let derived = self.derive_records(&id, &tag)?;
-                share = derived.share;
-                set = Some(derived.set);
-            }
-            if share.questions == 0 {
-                continue;
-            }
-            let set = match set {
-                Some(set) => set,
-                None => self.plans().store().query(|read| rows::records(read, &id))?,
-            };
-            let questions = merge(&set).conflicts;
-            found.push(OpenQuestions { plan: id, questions });
         }
+        Ok(found)
+    }
+
+    /// Returns at most `limit` open questions of a plan, or of all shared plans, after those of an earlier page.
+    pub fn question_page(
+        &self,
+        plan: Option<&PlanId>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<QuestionPage, SharingError> {
+        let (from, last) = match after {
+            None => ("", ""),
+            Some(cursor) => cursor.split_once('/').ok_or_else(|| StoreError::BadCursor(cursor.to_owned()))?,
+        };
+        let plans = self.plans_with_questions(plan)?;
+        let total = plans.iter().map(|(_, count)| count).sum();
+        let (mut page, mut bytes) = (QuestionPage { total, ..QuestionPage::default() }, 0);
+        for (plan, _) in plans.into_iter().filter(|(plan, _)| plan.as_str() >= from) {
+            let questions = self.questions_of_plan(&plan)?;
+            // If the last one of the page before was answered, the questions of its plan are listed again.
+            let is_last = |question: &MergeQuestion| plan.as_str() == from && question.digest == last;
+            let known = questions.iter().position(is_last).map_or(0, |at| at + 1);
+            for question in questions.iter().skip(known) {
+                if page.questions.len() >= limit || bytes >= PAGE_BYTES {
+                    let last = page.questions.last();
+                    page.next = last.map(|last| format!("{}/{}", last.plan, last.question.digest));
+                    return Ok(page);
+                }
+                bytes += question
+                    .conflict
+                    .versions
+                    .iter()
+                    .map(|version| version.value.len() + VERSION_BYTES)
+                    .sum::<usize>();
+                page.questions.push(PlanQuestion { plan: plan.clone(), question: question.clone() });
+            }
+        }
+        Ok(page)
+    }
+
+    /// Returns the number of open questions of a plan.
+    pub fn question_count(&self, plan: &PlanId) -> Result<usize, SharingError> {
+        Ok(self.plans_with_questions(Some(plan))?.first().map_or(0, |(_, count)| *count))
+    }
+
+    /// Whether a plan travels. Its questions can be answered without a new version of it.
+    pub fn is_shared(&self, plan: &PlanId) -> Result<bool, SharingError> {
+        let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
+        Ok(share.is_some_and(|share| share.shared))
+    }
+
+    /// Returns the shared plans with open questions, by id, with the number of them.
+    pub fn open_question_counts(&self) -> Result<Vec<(PlanId, usize)>, SharingError> {
+        self.plans_with_questions(None)
+    }
+
+    /// Returns the shared plans with open questions, as far as the last records say, with the number of them.
+    pub(crate) fn known_questions(&self) -> Result<HashMap<PlanId, usize>, StoreError> {
+        let shares = self.plans().store().query(rows::shares)?.into_iter();
+        let open = shares.filter(|(_, share)| share.shared && share.questions > 0);
+        Ok(open.map(|(plan, share)| (plan, share.questions)).collect())
+    }
+
+    /// Returns the shared plans with open questions, by id. What is written in one clone can settle a question and never asks
+    /// one, so that plans without any need not be looked at.
+    pub(crate) fn plans_with_questions(
+        &self,
+        plan: Option<&PlanId>,
+    ) -> Result<Vec<(PlanId, usize)>, SharingError> {
+        let known = match plan {
+            None => self.known_questions()?.into_iter().collect(),
+            Some(plan) => {
+                let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
+                let open = share.filter(|share| share.shared && share.questions > 0);
+                open.map(|share| (plan.clone(), share.questions)).into_iter().collect::<Vec<_>>()
+            }
+        };
+        let mut found = Vec::new();
+        for (plan, _) in known {
+            let Some(share) = self.plans().store().query(|read| rows::share_of(read, &plan))? else {
+                continue;
+            };
+            let questions = match self.clone_tag()? {
+                Some(tag) if self.has_new_versions(&plan, &share)? => {
+                    self.derive_records(&plan, &tag)?.share.questions
+                }
+                Some(_) | None => share.questions,
+            };
+            if questions > 0 {
+                found.push((plan, questions));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Returns the open questions of a plan. The same records always leave the same ones open.
+    pub(crate) fn questions_of_plan(&self, plan: &PlanId) -> Result<Arc<[MergeQuestion]>, SharingError> {
+        let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
+        let records = share.map_or(0, |share| share.records);
+        if let Some(known) = self.asked().known(plan, records) {
+            return Ok(known);
+        }
+        let set = self.plans().store().query(|read| rows::records(read, plan))?;
+        let found: Arc<[MergeQuestion]> = questions_of(plan, &set).into();
+        self.asked().put(plan, set.len(), &found);
         Ok(found)
     }
 
@@ -89,25 +238,19 @@ impl Service {
         &self,
         by: &Caller,
         shared: &SharedBranch,
-        plan: &PlanId,
-        task: Option<&TaskId>,
-        subject: Option<&str>,
+        of: QuestionRef<'_>,
         choice: &AnswerChoice,
     ) -> Result<ResolveReply, SharingError> {
-        match by.actor.kind {
-            ActorKind::Person => {}
-            ActorKind::Agent | ActorKind::Worker | ActorKind::System => {
-                return Err(SharingError::NeedsPerson { what: "answer a question about a merge" });
-            }
-        }
+        may_resolve(by)?;
+        let plan = of.plan;
         let reply = {
             let _lock = self.sharing_lock()?;
             let tag = self.ensure_tag(shared)?;
             self.settle(|| {
                 let derived = self.derive_records(plan, &tag)?;
                 let (mut set, mut share) = (derived.set, derived.share);
-                let conflicts = merge(&set).conflicts;
-                let conflict = chosen(plan, &conflicts, task, subject)?;
+                let questions = questions_of(plan, &set);
+                let conflict = chosen(&questions, of)?;
                 let given = answer_of(conflict, choice)?;
                 let bad = |error: &dyn std::fmt::Display| SharingError::BadAnswer(error.to_string());
                 let actions = answer(&set, conflict, &given).map_err(|error| bad(&error))?;
@@ -148,18 +291,29 @@ impl Service {
     }
 }
 
+/// Whether somebody may answer a question of a merge: only people.
+pub fn may_resolve(by: &Caller) -> Result<(), SharingError> {
+    match by.actor.kind {
+        ActorKind::Person => Ok(()),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => {
+            Err(SharingError::NeedsPerson { what: "answer a question about a merge" })
+        }
+    }
+}
+
 /// Finds the question that a person means.
-fn chosen<'a>(
-    plan: &PlanId,
-    conflicts: &'a [Conflict],
-    task: Option<&TaskId>,
-    subject: Option<&str>,
-) -> Result<&'a Conflict, SharingError> {
+fn chosen<'a>(questions: &'a [MergeQuestion], of: QuestionRef<'_>) -> Result<&'a Conflict, SharingError> {
+    let QuestionRef { plan, task, subject, seen } = of;
     let fits = |conflict: &&Conflict| {
         task.is_none_or(|task| conflict.task.as_ref() == Some(task))
             && subject.is_none_or(|subject| conflict.subject == subject)
     };
-    let found: Vec<&Conflict> = conflicts.iter().filter(fits).collect();
+    let is_seen = |question: &&MergeQuestion| seen.is_none_or(|seen| names_digest(seen, &question.digest));
+    let open = questions.iter().filter(is_seen).map(|question| &question.conflict);
+    let found: Vec<&Conflict> = open.filter(fits).collect();
+    if seen.is_some() && found.is_empty() {
+        return Err(SharingError::QuestionChanged(plan.clone()));
+    }
     match found[..] {
         [one] => Ok(one),
         [] => {
@@ -201,7 +355,10 @@ fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, Shari
                 .map(|version| format!("{} ({} in {})", version.record, version.by, version.from));
             let names = names.collect::<Vec<_>>().join(", ");
             let how = if found.is_empty() { "names none" } else { "names several" };
-            Err(SharingError::BadAnswer(format!("{wanted} {how} of the versions: {names}")))
+            Err(SharingError::BadAnswer(format!(
+                "{} {how} of the versions: {names}",
+                waypost_text::quote(wanted)
+            )))
         }
     }
 }

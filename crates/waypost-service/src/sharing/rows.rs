@@ -23,6 +23,9 @@ pub(super) struct PlanShare {
     /// The number of its open questions.
     #[serde(default)]
     pub(super) questions: usize,
+    /// The number of records that leave them open; 0 if it is not known.
+    #[serde(default)]
+    pub(super) records: usize,
     /// Why the records were not merged, although they are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,

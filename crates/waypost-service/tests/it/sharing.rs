@@ -1,8 +1,13 @@
 //! Plans that travel between clones through git.
 
-use waypost_core::{Actor, ActorKind};
-use waypost_service::{AnswerChoice, Caller, ClaimFilter, Claimed, SharingError, SyncOptions};
+use waypost_core::{Actor, ActorKind, EffectiveStatus};
+use waypost_service::{
+    AnswerChoice, Caller, ClaimFilter, Claimed, EditOp, Guard, InboxKind, QuestionRef, SharingError,
+    StatusChange, SyncOptions,
+};
 use waypost_store::SharedScope;
+use waypost_testkit::id;
+use waypost_text::StatusSign;
 
 use crate::sharing_kit::{Clone, Ground, plan, settle};
 
@@ -287,4 +292,94 @@ fn steps_that_were_killed_are_done_again() {
     let report = a.sync();
     assert_eq!(report.published, 0, "the branch itself says what it holds: {report:?}");
     settle(&[&a, &b], "p");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn an_answer_names_what_was_read_and_answers_nothing_else() {
+    let (_ground, a, b) = two();
+    a.note("p", "one", "Use tokio");
+    b.note("p", "one", "Use async-std");
+    settle(&[&a, &b], "p");
+    let question = |clone: &Clone| clone.service.open_questions(None).unwrap()[0].questions[0].clone();
+    let read = question(&a);
+    assert_eq!(read.digest, question(&b).digest, "the same question in every clone");
+    b.note("p", "two", "of something else");
+    settle(&[&a, &b], "p");
+    assert_eq!(read.digest, question(&a).digest, "other changes do not matter");
+    // A third clone writes a third value without knowing of the others.
+    let answer = |clone: &Clone, seen: &str| {
+        let name = plan("p");
+        let of = QuestionRef { plan: &name, task: None, subject: None, seen: Some(seen) };
+        let choice = AnswerChoice::Take("a".to_owned());
+        clone.service.resolve_question(&clone.by, &clone.shared, of, &choice)
+    };
+    let before = a.version("p");
+    let wrong = answer(&a, &format!("sha256:{}", "0".repeat(64)));
+    assert!(matches!(wrong, Err(SharingError::QuestionChanged(_))), "{wrong:?}");
+    assert_eq!((a.version("p"), a.questions()), (before, vec!["one notes".to_owned()]));
+    assert_eq!(answer(&a, &read.digest).unwrap().questions, 0);
+    let again = answer(&a, &read.digest);
+    assert!(matches!(again, Err(SharingError::QuestionChanged(_))), "it was answered: {again:?}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn open_questions_come_in_pages_and_stand_in_the_inbox_and_in_the_status_of_the_plan() {
+    let (_ground, a, b) = two();
+    for clone in [&a, &b] {
+        for task in ["one", "two"] {
+            clone.note("p", task, &format!("by {}", clone.by.actor.name));
+        }
+    }
+    b.done("p", "two", "ready").unwrap();
+    let status = StatusChange::Failed { error: "no disk".to_owned() };
+    a.edit("p", EditOp::SetStatus { task: id("two"), status, take_over: true }).unwrap();
+    settle(&[&a, &b], "p");
+    assert_eq!(a.questions().len(), 3, "{:?}", a.questions());
+    let page = |after: Option<&str>| a.service.question_page(None, after, 2).unwrap();
+    let first = page(None);
+    assert_eq!((first.questions.len(), first.total, first.next.is_some()), (2, 3, true));
+    let second = page(first.next.as_deref());
+    assert_eq!((second.questions.len(), second.total, second.next), (1, 3, None));
+    assert!(!first.questions.contains(&second.questions[0]));
+    assert!(a.service.question_page(None, Some("nothing"), 2).is_err(), "no cursor");
+    assert_eq!(a.service.question_count(&plan("p")).unwrap(), 3);
+    // The plan arrived as a draft here, or failed; a person is asked nevertheless.
+    let inbox = a.service.inbox().unwrap();
+    let conflicts: Vec<_> = inbox.items.iter().filter(|item| item.kind == InboxKind::Conflict).collect();
+    assert_eq!((conflicts.len(), inbox.totals[&InboxKind::Conflict]), (3, 3), "{inbox:?}");
+    assert_eq!(conflicts[0].digest, Some(first.questions[0].question.digest.clone()));
+    let statuses = a.service.plan_statuses().unwrap();
+    let status = a.service.read(&plan("p"), |plan| statuses.of_plan(plan)).unwrap();
+    assert_eq!(
+        (status.sign, status.label.as_str(), status.needs_you),
+        (StatusSign::Asking, "3 questions", true)
+    );
+    // What clones ended differently waits for a person, and no agent gets around that.
+    let standing = a.service.read(&plan("p"), |plan| plan.effective_status("two")).unwrap();
+    assert_eq!(standing, Some(EffectiveStatus::Disputed));
+    let counts = a.service.read(&plan("p"), waypost_core::Plan::effective_counts).unwrap();
+    assert_eq!((counts.disputed, counts.held), (1, 0));
+    let agent = Caller::new(Actor::agent("robin"));
+    let refused = a.service.unhold_tasks(&agent, &plan("p"), &[id("two")], Guard::NONE).unwrap_err();
+    assert!(refused.to_string().contains("only a person can answer a question about a merge"), "{refused}");
+    for subject in ["notes", "outcome"] {
+        a.resolve("p", Some("two"), subject, AnswerChoice::Take("b".to_owned())).unwrap();
+    }
+    a.resolve("p", Some("one"), "notes", AnswerChoice::Text("both".to_owned())).unwrap();
+    assert!(a.service.inbox().unwrap().items.iter().all(|item| item.kind != InboxKind::Conflict));
+    assert_eq!(page(None).total, 0);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn an_edit_that_knows_both_values_settles_the_question() {
+    let (_ground, a, b) = two();
+    a.note("p", "one", "Use tokio");
+    b.note("p", "one", "Use async-std");
+    settle(&[&a, &b], "p");
+    a.note("p", "one", "Use both");
+    assert_eq!(a.service.question_count(&plan("p")).unwrap(), 0);
+    assert_eq!(a.service.inbox().unwrap().totals.get(&InboxKind::Conflict), None);
 }

@@ -12,8 +12,8 @@ use waypost_core::operation::OperationSet;
 use waypost_core::{Actor, PlanId, Position, TaskChanges, TaskId, TaskSpec};
 use waypost_git::{RefName, RemoteName, Repository};
 use waypost_service::{
-    AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, Service, ServiceError, SharedBranch,
-    SharingError, StatusChange, SyncOptions, SyncReport,
+    AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, QuestionRef, Service, ServiceError,
+    SharedBranch, SharingError, StatusChange, SyncOptions, SyncReport,
 };
 use waypost_store::{Durability, PlanStore, SqliteStore};
 use waypost_testkit::{id, plan_of, program_path, task};
@@ -194,7 +194,8 @@ impl Clone {
 
     pub(crate) fn questions(&self) -> Vec<String> {
         let open = self.service.open_questions(None).unwrap();
-        let named = |conflict: &waypost_core::operation::Conflict| {
+        let named = |question: &waypost_service::MergeQuestion| {
+            let conflict = &question.conflict;
             let task = conflict.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             format!("{task}{}", conflict.subject)
         };
@@ -210,8 +211,8 @@ impl Clone {
     ) -> Result<usize, SharingError> {
         let task = task.map(id);
         let (by, plan) = (&self.by, plan(name));
-        let reply =
-            self.service.resolve_question(by, &self.shared, &plan, task.as_ref(), Some(subject), &choice)?;
+        let of = QuestionRef { plan: &plan, task: task.as_ref(), subject: Some(subject), seen: None };
+        let reply = self.service.resolve_question(by, &self.shared, of, &choice)?;
         Ok(reply.questions)
     }
 

@@ -107,6 +107,7 @@ impl App {
             RunReply::Started(..)
             | RunReply::Snapshot(..)
             | RunReply::TaskDetail(..)
+            | RunReply::Commits(..)
             | RunReply::Preview(..)
             | RunReply::Approved(..) => {}
         }

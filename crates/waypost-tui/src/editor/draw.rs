@@ -355,6 +355,11 @@ pub(super) fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'st
         spec.locks.iter().map(|lock| lock.key.as_str()).collect::<Vec<_>>().join(", "),
         theme.text(),
     );
+    add("assignee", state.assignee().unwrap_or_default().to_owned(), theme.text());
+    add("labels", state.labels().join(", "), theme.text());
+    let comments: Vec<String> =
+        state.comments().iter().map(|comment| format!("{}: {}", comment.by, comment.text)).collect();
+    add("comments", comments.join("\n"), theme.text());
     add("reason", state.reason.clone().unwrap_or_default(), theme.text());
     add("progress", state.progress.clone().unwrap_or_default(), theme.text());
     add("result", state.result.clone().unwrap_or_default(), theme.text());

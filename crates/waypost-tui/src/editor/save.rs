@@ -82,6 +82,11 @@ impl Editor {
         let Some(buffer) = &mut self.buffer else {
             self.buffer = Some(EditBuffer::new(loaded.clone()));
             self.refold();
+            if loaded.questions > 0 {
+                let things = text::count(loaded.questions, "thing");
+                let said = format!("clones disagree about {things} in this plan: Q shows what");
+                context.notify(NoteKind::Warning, said);
+            }
             return;
         };
         let version = loaded.draft.version;

@@ -2,8 +2,8 @@
 
 use waypost_core::Problem;
 use waypost_run::RunError;
-use waypost_service::ServiceError;
 use waypost_service::submit::SubmitError;
+use waypost_service::{ServiceError, SharingError};
 use waypost_store::{StoreError, WriteError};
 
 use crate::hint_text::hint_text;
@@ -18,6 +18,30 @@ impl From<ServiceError> for ErrorMessage {
             return Self::of_problems(&format!("{subject} is not valid"), problems);
         }
         Self { what: error.to_string(), hint: hint_text(error.hint()) }
+    }
+}
+
+impl From<SharingError> for ErrorMessage {
+    fn from(error: SharingError) -> Self {
+        let what = error.to_string();
+        let hint = match error {
+            SharingError::Service(error) => return error.into(),
+            SharingError::Git(error) => error.hint().to_owned(),
+            SharingError::NoBranch { hint, .. } => hint,
+            SharingError::NeedsPerson { .. } => "ask a person to do it".to_owned(),
+            SharingError::QuestionChanged(_) | SharingError::NoSuchQuestion { .. } => {
+                "read what is open now, and answer again".to_owned()
+            }
+            SharingError::Busy => "try again when it is done".to_owned(),
+            SharingError::NotShared(_) => "`waypost share PLAN` shares it".to_owned(),
+            SharingError::Newer(_) => "update Waypost".to_owned(),
+            SharingError::Taken(_) => "`waypost sync` imports it".to_owned(),
+            SharingError::Records { .. } => "`waypost doctor` checks the store".to_owned(),
+            SharingError::WhichQuestion { .. } | SharingError::BadAnswer(_) => {
+                "`waypost conflicts` shows how each question can be answered".to_owned()
+            }
+        };
+        Self { what, hint }
     }
 }
 

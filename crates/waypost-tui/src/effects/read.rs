@@ -1,13 +1,17 @@
 //! Reads for the screens, limited to what they can show.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use waypost_core::{
-    Draft, EffectiveStatus, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp, differences_in_full,
+    Draft, EffectiveStatus, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp,
+    differences_in_full,
 };
-use waypost_service::{Service, TaskSearch, Texts, difference_lines, is_for_people, summary, why};
+use waypost_service::{
+    CommitOfTask, CommitsOfTask, QuestionPage, Service, TaskSearch, Texts, difference_lines, is_for_people,
+    summary, task_commits, why,
+};
 use waypost_store::{FoundLog, NoLog, find_log};
 use waypost_store::{Page, PlanStore, ProgressFeed, Query, Sort, StoreError, VersionRecord};
 use waypost_text::StatusSign;
@@ -20,7 +24,7 @@ use crate::note::ErrorMessage;
 use crate::palette::{PLANS_FOUND_MAX, SearchHit, SearchRequest, TASKS_FOUND_MAX};
 use crate::plan::{ListedPlan, LoadedPlan, PlanKey};
 use crate::plan_text::PlanText;
-use crate::run_view::{LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
+use crate::run_view::{CONFLICTS_MAX, LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
 use crate::text;
 
 /// Maximum number of changes read at a time.
@@ -180,6 +184,13 @@ impl EffectContext {
             loaded.queues = config.queues.keys().cloned().collect();
             Box::new(loaded)
         });
+        let loaded = loaded.map(|mut loaded| {
+            let service = self.workspace(plan.store).map(Workspace::service);
+            // The run view reports what is wrong with its records.
+            loaded.questions =
+                service.map_or(0, |service| service.question_count(&plan.id).unwrap_or_default());
+            loaded
+        });
         self.reply(Reply::Plan { plan, loaded });
     }
 
@@ -205,9 +216,16 @@ impl EffectContext {
     pub(super) fn snapshot(&self, plan: PlanKey) {
         let snapshot = self.workspace(plan.store).and_then(|workspace| {
             let now = now(&workspace.plans())?;
-            self.with_plan(&plan, |workspace, known| {
-                Box::new(PlanSnapshot::of(known, now, &|task| is_for_people(&workspace.config, task)))
-            })
+            let snapshot = self.with_plan(&plan, |workspace, known| {
+                PlanSnapshot::of(known, now, &|task| is_for_people(&workspace.config, task))
+            })?;
+            let open = workspace.service().question_page(Some(&plan.id), None, CONFLICTS_MAX);
+            let open = open.unwrap_or_else(|error| {
+                self.notify_error(&error.into());
+                QuestionPage::default()
+            });
+            let questions = open.questions.into_iter().map(|one| one.question).collect();
+            Ok(Box::new(snapshot.with_conflicts(questions, open.total)))
         });
         self.reply(Reply::Run(RunReply::Snapshot(plan, snapshot)));
     }
@@ -226,14 +244,33 @@ impl EffectContext {
         self.reply(Reply::Run(RunReply::TaskDetail(plan, task, Box::new(detail))));
     }
 
+    /// Finds the commits that name a task.
+    pub(super) fn load_commits(&self, plan: PlanKey, task: TaskId) {
+        let Some(found) = self.commits(&plan, &task) else { return };
+        let line = |commit: &CommitOfTask| {
+            format!("{}  {}  {}  {}", commit.short(), commit.at.to_the_second(), commit.author, commit.title)
+        };
+        let mut lines: Vec<String> = found.commits.iter().map(line).collect();
+        lines.extend(found.more.then(|| "… and earlier ones".to_owned()));
+        lines.extend(found.note);
+        self.reply(Reply::Run(RunReply::Commits(plan, task, lines.join("\n"))));
+    }
+
+    fn commits(&self, plan: &PlanKey, task: &TaskId) -> Option<CommitsOfTask> {
+        let workspace = self.workspace(plan.store).ok()?;
+        let repository = workspace.repository.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let created = workspace.plans().view(&plan.id, |known, _| known.state().created_at).ok()?;
+        Some(task_commits(&repository, &plan.id, task, created))
+    }
+
     fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
         let known = plans.view(&plan.id, |known, _| {
-            known.task(task.as_str()).map(|task| (task.state.clone(), about(task)))
+            known.task(task.as_str()).map(|task| (task.state.clone(), about(task), remarks(&task.state)))
         })?;
-        let (state, about) = known.unwrap_or_default();
-        let mut detail = TaskDetail { about, ..TaskDetail::default() };
+        let (state, about, remarks) = known.unwrap_or_default();
+        let mut detail = TaskDetail { about, remarks, ..TaskDetail::default() };
         if state.status == Status::Pending {
             let why = why(&plans, &plan.id, task)?;
             detail.why = why.reasons.into_iter().map(|reason| reason.words).collect();
@@ -327,6 +364,23 @@ fn workers(service: &Service, plan: &PlanId) -> Vec<String> {
     };
     // A plan that is gone by now has nobody.
     service.read(plan, running).unwrap_or_default()
+}
+
+/// Who a task is for, its labels, and the last comment: what there is of them, a line each.
+fn remarks(state: &TaskState) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(state.assignee().map(|assignee| format!("assigned to {assignee}")));
+    if !state.labels().is_empty() {
+        lines.push(format!("labels: {}", state.labels().join(", ")));
+    }
+    if let Some(last) = state.comments().last() {
+        let more = match state.comments().len() {
+            1 => String::new(),
+            all => format!(" (and {} before)", text::count(all - 1, "comment")),
+        };
+        lines.push(format!("{}: {}{more}", last.by, waypost_text::one_line(&last.text)));
+    }
+    lines
 }
 
 /// Everything said about a task, by name.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_config::{Config, ExecutionEnv};
-use waypost_service::{Authenticator, Service};
+use waypost_service::{Authenticator, FindBranch, Repository, Service};
 use waypost_store::PlanStore;
 
 use crate::note::ErrorMessage;
@@ -15,6 +15,10 @@ pub struct Workspace {
     pub(super) config: Arc<Config>,
     pub(super) around: ExecutionEnv,
     pub(super) authenticator: Authenticator,
+    /// Finds the branch on which shared plans travel.
+    pub(super) shared_branch: Option<FindBranch>,
+    /// The repository whose commits name tasks.
+    pub(super) repository: Option<Mutex<Repository>>,
     service: Mutex<Service>,
     create_store: Mutex<Option<CreateStore>>,
 }
@@ -34,7 +38,17 @@ impl Workspace {
         let service = Mutex::new(Service::new(plans, Arc::clone(&config)));
         let create_store = Mutex::new(create_store);
         let authenticator = Authenticator::default();
-        Self { name: name.into(), config, around, authenticator, service, create_store }
+        let (shared_branch, repository) = (None, None);
+        Self {
+            name: name.into(),
+            config,
+            around,
+            authenticator,
+            shared_branch,
+            repository,
+            service,
+            create_store,
+        }
     }
 
     /// Returns the workspace with the account that vouches for approvals.
@@ -43,6 +57,12 @@ impl Workspace {
         let service = self.service().with_authenticator(authenticator.clone());
         (self.service, self.authenticator) = (Mutex::new(service), authenticator);
         self
+    }
+
+    /// Returns the workspace with the repository around it, and what finds the branch on which its plans travel.
+    #[must_use]
+    pub fn with_repository(self, repository: Option<Repository>, shared_branch: FindBranch) -> Self {
+        Self { repository: repository.map(Mutex::new), shared_branch: Some(shared_branch), ..self }
     }
 
     pub(super) fn service(&self) -> Service {

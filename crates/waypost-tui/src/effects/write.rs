@@ -2,12 +2,14 @@
 
 use waypost_core::{Draft, Phase, PlanId, PlanSpec, TaskId};
 use waypost_service::{
-    CreateOptions, EditOp, Guard, Seen, Service, ServiceError, StatusChange, TaskRef, WriteReply,
+    AnswerChoice, CreateOptions, EditOp, Guard, QuestionRef, Seen, Service, ServiceError, SharingError,
+    StatusChange, TaskRef, WriteReply,
 };
 
 use super::context::EffectContext;
+use super::workspace::Workspace;
 use crate::history::HistoryReply;
-use crate::messages::{Reply, SaveError};
+use crate::messages::{Message, Reply, SaveError};
 use crate::note::{ErrorMessage, Note, NoteKind};
 use crate::plan::PlanKey;
 use crate::run_view::{PlanAction, RunReply};
@@ -52,6 +54,9 @@ impl EffectContext {
     pub(super) fn act(&self, plan: &PlanKey, action: PlanAction, success: String) {
         match self.acted(plan, action) {
             Ok(written) if written.changed => {
+                // An answer that leaves the plan as it is makes no version.
+                let plans = vec![(plan.id.clone(), written.version)];
+                self.send(Message::Written { store: plan.store, plans });
                 self.reply(Reply::Note(Note { kind: NoteKind::Good, text: success }));
             }
             Ok(_) => self.warn("nothing to change".to_owned()),
@@ -60,7 +65,8 @@ impl EffectContext {
     }
 
     fn acted(&self, plan: &PlanKey, action: PlanAction) -> Result<WriteReply, ErrorMessage> {
-        let (service, by, id) = (self.workspace(plan.store)?.service(), &self.by, &plan.id);
+        let workspace = self.workspace(plan.store)?;
+        let (service, by, id) = (workspace.service(), &self.by, &plan.id);
         Ok(match action {
             PlanAction::Reject(reason) => service.reject(by, id, &reason, Guard::NONE),
             PlanAction::Pause => service.pause(by, id, "", Guard::NONE),
@@ -94,7 +100,32 @@ impl EffectContext {
                 let task = TaskRef { plan: id, task: &task, attempt: None, take_over: false, seen };
                 service.answer(by, task, &answer, Guard::NONE)
             }
+            PlanAction::Resolve { choice, seen } => return self.resolved(workspace, id, &choice, &seen),
         }?)
+    }
+
+    /// Answers what clones disagree about, as long as it is what was read.
+    fn resolved(
+        &self,
+        workspace: &Workspace,
+        plan: &PlanId,
+        choice: &AnswerChoice,
+        seen: &str,
+    ) -> Result<WriteReply, ErrorMessage> {
+        let Some(find) = &workspace.shared_branch else {
+            return Err(SharingError::NotShared(plan.clone()).into());
+        };
+        let of = QuestionRef { plan, task: None, subject: None, seen: Some(seen) };
+        let reply = workspace.service().resolve_question(&self.by, &find()?, of, choice)?;
+        let (added, warnings, not_runnable) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(WriteReply {
+            plan: reply.plan,
+            version: reply.version,
+            changed: true,
+            added,
+            warnings,
+            not_runnable,
+        })
     }
 
     fn set_status(

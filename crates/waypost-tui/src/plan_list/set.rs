@@ -196,7 +196,8 @@ fn act(plan: PlanKey, action: PlanAction, context: &mut Context<'_>) {
         | PlanAction::FailTask(_)
         | PlanAction::ReopenTask(_)
         | PlanAction::RetryTask(_)
-        | PlanAction::Answer { .. } => "changed",
+        | PlanAction::Answer { .. }
+        | PlanAction::Resolve { .. } => "changed",
     };
     let success = format!("{}: {done}", plan.id);
     context.effects.push(Effect::Run(RunEffect::Write { plan, action, success }));

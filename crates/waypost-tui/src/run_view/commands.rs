@@ -3,6 +3,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use waypost_core::{EffectiveStatus, Phase, TaskId};
 use waypost_run::Control;
+use waypost_service::AnswerChoice;
 
 use super::{
     Choosable, DRY_RUN, Group, Intent, LocalRun, OpenDialog, PlanAction, Preview, RunEffect, RunView,
@@ -16,7 +17,7 @@ use crate::text;
 
 impl RunView {
     /// Opens a dialog of this screen.
-    fn dialog(&mut self, about: OpenDialog, dialog: Dialog, context: &mut Context<'_>) {
+    pub(super) fn dialog(&mut self, about: OpenDialog, dialog: Dialog, context: &mut Context<'_>) {
         self.open_dialog = Some(about);
         context.ask(dialog);
     }
@@ -98,7 +99,7 @@ impl RunView {
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
-            Intent::Watch | Intent::Review => "approve",
+            Intent::Watch | Intent::Review | Intent::Resolve => "approve",
         };
         let buttons = vec![
             Button::new('a', what, Choice::Confirm),
@@ -126,6 +127,10 @@ impl RunView {
     pub(super) fn hold_or_lift(&mut self, context: &mut Context<'_>) {
         let Some(row) = self.row() else { return };
         let task = row.id.clone();
+        if row.standing == EffectiveStatus::Disputed {
+            let words = "clones disagree about it, so it does not start: Q answers";
+            return context.notify(NoteKind::Warning, words);
+        }
         let (action, said) = match row.standing == EffectiveStatus::Held {
             true => (PlanAction::UnholdTask(task), format!("{} is no longer held", row.id)),
             false => (PlanAction::HoldTask(task), format!("{} is held: it does not start", row.id)),
@@ -307,6 +312,15 @@ impl RunView {
             (OpenDialog::CancelPlan, _) => {
                 self.write(PlanAction::CancelPlan, "cancelled the plan", context);
             }
+            (OpenDialog::Resolve(question, resolutions), Choice::Option(at)) => {
+                if let Some(resolution) = resolutions.get(*at).cloned() {
+                    self.resolved(*question, resolution, context);
+                }
+            }
+            (OpenDialog::Resolve(..), _) => {}
+            (OpenDialog::ResolveText(seen), _) => {
+                self.send_resolution(seen, AnswerChoice::Text(typed.to_owned()), context);
+            }
             (OpenDialog::Leave, Choice::StopRun) => {
                 self.end(Control::Stop, context);
                 context.go(Flow::Pop);
@@ -379,6 +393,8 @@ pub(crate) fn statuses(standing: EffectiveStatus, task: &TaskId) -> Vec<(PlanAct
     match standing {
         EffectiveStatus::Blocked | EffectiveStatus::Ready => vec![done(), skip(), hold(), cancel()],
         EffectiveStatus::Held => vec![lift(), done(), skip(), cancel()],
+        // Its question is answered instead.
+        EffectiveStatus::Disputed => vec![skip(), cancel()],
         EffectiveStatus::Queued | EffectiveStatus::Running | EffectiveStatus::Asking => {
             vec![done(), failed(), release(), cancel()]
         }

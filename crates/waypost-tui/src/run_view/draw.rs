@@ -6,9 +6,12 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use waypost_core::{Counts, EffectiveStatus, Phase, Timestamp};
 use waypost_run::Control;
+use waypost_service::MergeQuestion;
 use waypost_text::{Role, StatusSign};
 
-use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write};
+use super::{
+    Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write, merge_questions,
+};
 use crate::frame::{self, put};
 use crate::keys::Action;
 use crate::screen::{DrawContext, Settings};
@@ -69,6 +72,9 @@ impl RunView {
         let phase = self.snapshot.as_ref().map(|snapshot| snapshot.phase);
         if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
             keys.extend([Action::Approve, Action::Reject]);
+        }
+        if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.conflicts_total > 0) {
+            keys.push(Action::Questions);
         }
         keys.push(Action::Open);
         if !self.text.marks().is_empty() {
@@ -181,6 +187,10 @@ impl RunView {
             }
         };
         let mut words = vec![first];
+        if snapshot.conflicts_total > 0 {
+            let things = text::count(snapshot.conflicts_total, "thing");
+            words.push(format!("clones disagree about {things}: {} answers", key(Action::Questions)));
+        }
         if let Some(started) = snapshot.started_at {
             words.push(text::duration(snapshot.ended_at.unwrap_or(now).since(started)));
         }
@@ -306,11 +316,24 @@ impl RunView {
             (Some(preview), _) if self.shows_preview() => vec![(preview.describe(), theme.heading())],
             (_, Some(row)) if self.is_zoomed => {
                 let style = theme.task_status(row.standing);
-                text::wrap(&status_line(row, now), columns, 2).into_iter().map(|line| (line, style)).collect()
+                let status = text::wrap(&status_line(row, now), columns, 2).into_iter();
+                let mut lines: Vec<_> = status.map(|line| (line, style)).collect();
+                let disputed =
+                    self.conflicts_of(row).flat_map(|one| merge_questions::brief_lines(&one.conflict));
+                for line in disputed {
+                    let wrapped = text::wrap(&line, columns, SAID_LINES).into_iter();
+                    lines.extend(wrapped.map(|line| (line, theme.role(Role::You))));
+                }
+                lines
             }
             (_, Some(row)) => self.task_head(theme, row, columns, now),
             (_, None) => Vec::new(),
         }
+    }
+
+    fn conflicts_of(&self, row: &Row) -> impl Iterator<Item = &MergeQuestion> {
+        let open = self.snapshot.iter().flat_map(|snapshot| &snapshot.conflicts);
+        open.filter(|question| question.conflict.task.as_ref() == Some(&row.id))
     }
 
     fn task_head(&self, theme: Theme, row: &Row, columns: usize, now: Timestamp) -> Vec<(String, Style)> {
@@ -326,9 +349,17 @@ impl RunView {
                 add(&format!("  {} {choice}", number + 1), 1, theme.role(Role::You));
             }
         }
+        for question in self.conflicts_of(row) {
+            for line in merge_questions::brief_lines(&question.conflict) {
+                add(&line, SAID_LINES, theme.role(Role::You));
+            }
+        }
         add(&row.said, SAID_LINES, theme.text());
         let detail = self.detail.as_ref().filter(|(task, _)| *task == row.id).map(|(_, detail)| detail);
         let Some(detail) = detail else { return lines };
+        for remark in &detail.remarks {
+            add(remark, SAID_LINES, theme.quiet());
+        }
         // A task for a person does not wait for a worker.
         for why in detail.why.iter().filter(|_| row.question.is_none()) {
             add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
@@ -368,15 +399,18 @@ fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
     let again = if row.attempt > 1 { format!("#{} ", row.attempt) } else { String::new() };
     let id = text::fit(row.id.as_str(), id_columns);
     let about = if row.said.is_empty() { &row.description } else { &row.said };
-    format!(" {} {id} {} {again}{about}", sign_of(row), text::fit_right(&took, 6))
+    let disputed = match row.conflicts.is_empty() {
+        true => String::new(),
+        false => format!("{} {}: ", StatusSign::Disputed.glyph(), row.conflicts.join(", ")),
+    };
+    format!(" {} {id} {} {again}{disputed}{about}", sign_of(row), text::fit_right(&took, 6))
 }
 
 /// The sign of a task. Tasks for a person have their own.
 fn sign_of(row: &Row) -> &'static str {
     match row.group {
-        Group::Asking if row.standing != EffectiveStatus::Asking => StatusSign::Person.glyph(),
-        Group::Asking => sign(EffectiveStatus::Asking),
-        Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
+        Group::Asking if row.standing == EffectiveStatus::Ready => StatusSign::Person.glyph(),
+        Group::Asking | Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
     }
 }
 
@@ -422,6 +456,7 @@ fn counted(counts: &Counts) -> String {
         (counts.reported, "reported"),
         (counts.asking, "asking"),
         (counts.held, "held"),
+        (counts.disputed, "disputed"),
         (counts.blocked, "blocked"),
         (counts.skipped, "skipped"),
         (counts.cancelled, "cancelled"),

@@ -2,7 +2,7 @@
 
 use waypost_core::TaskId;
 use waypost_run::Control;
-use waypost_service::{GroupRole, PreviewTask, Seen};
+use waypost_service::{AnswerChoice, GroupRole, PreviewTask, Seen};
 
 use super::model::PlanSnapshot;
 use crate::note::ErrorMessage;
@@ -32,6 +32,8 @@ pub enum Intent {
     Watch,
     /// Review what would run, to approve or reject it.
     Review,
+    /// Answer what clones disagree about.
+    Resolve,
     /// Run the plan in this process as soon as that is allowed.
     Execute,
 }
@@ -42,6 +44,8 @@ pub enum RunEffect {
     LoadSnapshot(PlanKey),
     /// Load the reasons why a task waits, and its log.
     LoadTaskDetail(PlanKey, TaskId),
+    /// Search for the commits of a task, which takes a moment.
+    LoadCommits(PlanKey, TaskId),
     /// Load what would run.
     Preview(PlanKey),
     /// Run the plan in this process.
@@ -88,6 +92,12 @@ pub enum PlanAction {
         /// The digest of what the person has read.
         seen: String,
     },
+    /// Answer what clones disagree about.
+    Resolve {
+        choice: AnswerChoice,
+        /// The digest of what the person has read.
+        seen: String,
+    },
 }
 
 /// A reply to the run view.
@@ -95,6 +105,8 @@ pub enum PlanAction {
 pub enum RunReply {
     Snapshot(PlanKey, Result<Box<PlanSnapshot>, ErrorMessage>),
     TaskDetail(PlanKey, TaskId, Box<TaskDetail>),
+    /// The commits of a task, one to a line.
+    Commits(PlanKey, TaskId, String),
     Preview(PlanKey, Result<Box<Preview>, ErrorMessage>),
     Started(PlanKey, Result<Started, ErrorMessage>),
     /// The approved version.
@@ -240,6 +252,8 @@ impl Preview {
 pub struct TaskDetail {
     /// Everything said about it, by name: its description, notes, result and error.
     pub about: Vec<(&'static str, String)>,
+    /// Who it is for, its labels, and what was said last: a line each.
+    pub remarks: Vec<String>,
     /// The reasons why it waits.
     pub why: Vec<String>,
     /// The end of its log.

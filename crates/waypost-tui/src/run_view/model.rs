@@ -3,12 +3,16 @@
 use waypost_core::{
     Counts, EffectiveStatus, Phase, Plan, PlanId, StartRefusal, Status, Task, TaskId, Timestamp,
 };
-use waypost_service::{approval_text, question_digest, start_refusal_hint, start_refusal_text};
+use waypost_service::{
+    MergeQuestion, approval_text, question_digest, start_refusal_hint, start_refusal_text,
+};
 
 use crate::hint_text::hint_text;
 
 /// Maximum number of tasks in the list.
 pub const ROWS_MAX: usize = 500;
+/// Maximum number of questions of merges that are read at a time.
+pub const CONFLICTS_MAX: usize = 100;
 /// Maximum size of each text in bytes.
 const TEXT_BYTES_MAX: usize = 2_000;
 /// The period over which the rate is counted.
@@ -43,6 +47,8 @@ pub struct Row {
     /// Progress of a running task, result of a done one, the reason otherwise.
     pub said: String,
     pub question: Option<TaskQuestion>,
+    /// What clones disagree about, in one word each.
+    pub conflicts: Vec<String>,
     /// Its index among all tasks.
     place: usize,
 }
@@ -84,6 +90,10 @@ pub struct PlanSnapshot {
     pub rows: Vec<Row>,
     /// Number of tasks beyond [`ROWS_MAX`].
     pub left_out: usize,
+    /// What clones disagree about; at most [`CONFLICTS_MAX`].
+    pub conflicts: Vec<MergeQuestion>,
+    /// The number of all that they disagree about.
+    pub conflicts_total: usize,
 }
 
 impl PlanSnapshot {
@@ -135,7 +145,22 @@ impl PlanSnapshot {
                 .map(|(group, _, place, task, standing)| row(plan.id(), group, place, task, standing))
                 .collect(),
             left_out,
+            conflicts: Vec::new(),
+            conflicts_total: 0,
         }
+    }
+
+    /// Adds what clones disagree about. The tasks that it is about come first.
+    #[must_use]
+    pub fn with_conflicts(mut self, open: Vec<MergeQuestion>, total: usize) -> Self {
+        for MergeQuestion { conflict, .. } in &open {
+            let row = self.rows.iter_mut().find(|row| conflict.task.as_ref() == Some(&row.id));
+            if let Some(row) = row {
+                row.conflicts.push(conflict.subject.clone());
+            }
+        }
+        self.rows.sort_by_key(|row| row.conflicts.is_empty());
+        Self { conflicts: open, conflicts_total: total, ..self }
     }
 }
 
@@ -146,7 +171,7 @@ fn refusal_words(plan: &Plan, refusal: &StartRefusal) -> String {
 
 fn group(standing: EffectiveStatus, for_people: bool) -> Group {
     match standing {
-        EffectiveStatus::Asking => Group::Asking,
+        EffectiveStatus::Asking | EffectiveStatus::Disputed => Group::Asking,
         EffectiveStatus::Ready if for_people => Group::Asking,
         EffectiveStatus::Running => Group::Running,
         EffectiveStatus::Failed => Group::Failed,
@@ -184,8 +209,10 @@ fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: Effecti
     };
     let question = match (group, state.question()) {
         (_, Some(question)) => Some(asked(question.text.clone(), &question.choices, false)),
-        (Group::Asking, None) => Some(asked(task.spec.description.clone(), &[], true)),
-        (Group::Running | Group::Failed | Group::Waiting | Group::Ended, None) => None,
+        (Group::Asking, None) if standing != EffectiveStatus::Disputed => {
+            Some(asked(task.spec.description.clone(), &[], true))
+        }
+        (Group::Asking | Group::Running | Group::Failed | Group::Waiting | Group::Ended, None) => None,
     };
     Row {
         id: task.spec.id.clone(),
@@ -199,6 +226,7 @@ fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: Effecti
         // It may quote what a program printed.
         said: waypost_text::terminal_text(&beginning(&said), false),
         question,
+        conflicts: Vec::new(),
         place,
     }
 }

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use waypost_core::{EffectiveStatus, TaskId};
 
 use super::log::log_text;
-use super::{RunView, TaskDetail};
+use super::{RunEffect, RunView, TaskDetail};
 use crate::markdown::markdown_lines;
 use crate::note::NoteKind;
 use crate::screen::Context;
@@ -40,12 +40,14 @@ impl RunView {
     }
 
     /// Builds the text of the loaded details. What is read stays where it is, unless the end is followed.
-    fn set_text(&mut self, context: &Context<'_>) {
+    pub(super) fn set_text(&mut self, context: &Context<'_>) {
         let theme = context.settings.theme;
         let before = self.text.rows();
-        let Some((_, detail)) = &self.detail else { return };
+        let Some((of, detail)) = &self.detail else { return };
         let log = log_text(&detail.log, theme);
-        self.text = if self.is_zoomed { whole_text(detail, log, theme) } else { log };
+        let commits =
+            self.commits.as_ref().filter(|(task, _)| *task == *of).map_or("", |(_, commits)| commits);
+        self.text = if self.is_zoomed { whole_text(detail, commits, log, theme) } else { log };
         self.text.search(&self.search);
         self.wrap_text(context.area);
         if self.behind > 0 {
@@ -59,8 +61,11 @@ impl RunView {
     }
 
     /// Gives the text the whole screen, or takes it away.
-    pub(super) fn zoom(&mut self, is_zoomed: bool, context: &Context<'_>) {
+    pub(super) fn zoom(&mut self, is_zoomed: bool, context: &mut Context<'_>) {
         self.is_zoomed = is_zoomed;
+        if let Some(task) = self.row().map(|row| row.id.clone()).filter(|_| is_zoomed) {
+            self.ask(RunEffect::LoadCommits(self.plan.clone(), task), context);
+        }
         (self.marked, self.behind) = (None, 0);
         self.set_text(context);
         // What the task is about comes first; the end of a running task's log is followed.
@@ -137,7 +142,7 @@ impl RunView {
 }
 
 /// Everything about a task: what its author and its workers said, then its log.
-fn whole_text(detail: &TaskDetail, log: StyledText, theme: Theme) -> StyledText {
+fn whole_text(detail: &TaskDetail, commits: &str, log: StyledText, theme: Theme) -> StyledText {
     let mut lines: Vec<StyledLine> = Vec::new();
     for (name, text) in &detail.about {
         let style = if *name == "error" { theme.wrong() } else { theme.quiet() };
@@ -146,6 +151,11 @@ fn whole_text(detail: &TaskDetail, log: StyledText, theme: Theme) -> StyledText 
             "description" | "notes" => lines.extend(markdown_lines(text, theme).0),
             _ => lines.extend(text.lines().map(|line| StyledLine::plain(line, theme.text()))),
         }
+        lines.push(StyledLine::default());
+    }
+    if !commits.is_empty() {
+        lines.push(StyledLine::plain("commits", theme.quiet()));
+        lines.extend(commits.lines().map(|line| StyledLine::plain(line, theme.text())));
         lines.push(StyledLine::default());
     }
     for why in &detail.why {

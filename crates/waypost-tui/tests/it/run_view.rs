@@ -6,17 +6,20 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_config::{Config, Definitions, Layer, Origin};
+use waypost_core::operation::{
+    CloneTag, MergeRequest, OperationSet, ParsedRecord, Stamp, derive, merge, share,
+};
 use waypost_core::{
     Actor, ApprovalKind, ApprovedWork, Command, Json, Outcome, Plan, PlanId, Proof, QuestionRequest,
-    StartRefusal, StartRefusalReason, Timestamp, Work,
+    StartRefusal, StartRefusalReason, TaskChanges, Timestamp, Work,
 };
 use waypost_run::Control;
-use waypost_service::{Seen, Sign, plan_preview};
+use waypost_service::{AnswerChoice, MergeQuestion, Seen, Sign, plan_preview};
 use waypost_testkit::{id, plan_of, task};
 use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::history::{Compared, History, HistoryEffect, HistoryReply, Version, Versions};
 use waypost_tui::keys::Keys;
-use waypost_tui::messages::{Effect, Message, Reply};
+use waypost_tui::messages::{Effect, Message, Purpose, Reply};
 use waypost_tui::note::ErrorMessage;
 use waypost_tui::plan::PlanKey;
 use waypost_tui::run_view::{
@@ -1004,4 +1007,143 @@ fn every_choice_of_a_question_is_seen_on_the_smallest_terminal() {
         let shown = text(&app);
         assert!(words.iter().all(|word| shown.contains(word)), "{words:?}:\n{shown}");
     }
+}
+
+/// A plan of two tasks that two clones changed without knowing of each other: the notes of one, and how the other ended.
+fn disagreement() -> (Plan, Vec<MergeQuestion>) {
+    let mut shared = Plan::blank(key().id);
+    let mut draft = plan_of(["build", "sign"].map(|name| task(name, &[])));
+    draft.spec.title = "Release".to_owned();
+    let create = Command::Create { draft: Box::new(draft), approval_required: None };
+    let ada = Actor::person("ada");
+    shared.advance(&shared.decide(&ada, at(0), &create).unwrap(), at(0));
+    let stamp = |name: &str, tag: &str, seconds: i64| Stamp {
+        at: at(seconds),
+        by: Actor::person(name),
+        from: CloneTag::new(tag).unwrap(),
+    };
+    let mut set = OperationSet::new(key().id);
+    for record in share(&set, &shared, &stamp("ada", "k7f", 0)).unwrap() {
+        set.insert(ParsedRecord::Known(Box::new(record)));
+    }
+    let base = set.clone();
+    let done = Outcome::Done { result: Some("all of it".to_owned()), output: None, evidence: None };
+    let failed = Outcome::Failed { error: "no disk".to_owned(), evidence: None };
+    let sides = [("ada", "k7f", "Use tokio", done), ("bob", "x9d", "Use async-std\nand smol", failed)];
+    for (place, (name, tag, notes, outcome)) in (1..).zip(sides) {
+        let changes = TaskChanges { notes: Some(notes.to_owned()), ..TaskChanges::default() };
+        let revise = Command::ReviseTask { task: id("build"), changes: Box::new(changes) };
+        let finish = Command::FinishTask { task: id("sign"), attempt: None, outcome, retry: None };
+        let (mut known, mut before) = (base.clone(), shared.clone());
+        for (number, command) in (0..).zip([revise, finish]) {
+            let when = place * 10 + number;
+            let events = before.decide(&Actor::person(name), at(when), &command).unwrap();
+            let mut after = before.clone();
+            after.advance(&events, at(when));
+            for record in derive(&known, &before, &after, &events, &stamp(name, tag, when)).unwrap() {
+                known.insert(ParsedRecord::Known(Box::new(record.clone())));
+                set.insert(ParsedRecord::Known(Box::new(record)));
+            }
+            before = after;
+        }
+    }
+    let merged = merge(&set);
+    let request = MergeRequest::of(&set, &merged, &[]);
+    let command = Command::Merge(Box::new(request));
+    shared.advance(&shared.decide(&Actor::system("sync"), at(30), &command).unwrap(), at(30));
+    let questions = (1..).zip(merged.conflicts);
+    (
+        shared,
+        questions
+            .map(|(number, conflict)| MergeQuestion { digest: format!("sha256:{number}"), conflict })
+            .collect(),
+    )
+}
+
+#[test]
+fn what_clones_disagree_about_is_shown_with_both_values_and_answered_by_choice() {
+    let (plan, questions) = disagreement();
+    assert_eq!(questions.len(), 2, "{questions:?}");
+    let snapshot = PlanSnapshot::of(&plan, at(40), &|_| false).with_conflicts(questions.clone(), 2);
+    let shown = || RunReply::Snapshot(key(), Ok(Box::new(snapshot.clone())));
+    for size in SIZES {
+        let mut app = watching(size);
+        reply(&mut app, shown());
+        check(&app, "run-conflicts");
+        press(&mut app, "Q");
+        check(&app, "conflict-question");
+    }
+    // Coming from the list of plans, the first question opens by itself.
+    let mut app = program(Screen::Run(Box::new(RunView::new(key(), Intent::Resolve))), (100, 30)).0;
+    reply(&mut app, shown());
+    let at_first = text(&app);
+    assert!(at_first.contains("Clones disagree (1 of 2): build, notes"), "{at_first}");
+    for words in
+        ["person:ada", "clone k7f", "Use tokio", "person:bob", "clone x9d", "Use async-std", "and smol"]
+    {
+        assert!(at_first.contains(words), "{words}: {at_first}");
+    }
+    assert_eq!(press(&mut app, "⏎⏎"), [], "Enter twice by mistake answers nothing");
+    let record = questions[0].conflict.versions[0].record.to_string();
+    let taken = PlanAction::Resolve { choice: AnswerChoice::Take(record), seen: "sha256:1".to_owned() };
+    assert_eq!(written(press(&mut app, "1")), [taken]);
+    // The task that it is about opens its own question.
+    reply(&mut app, shown());
+    let row = snapshot.rows.iter().position(|row| row.id == id("sign")).unwrap();
+    press(&mut app, &"↓".repeat(row));
+    press(&mut app, "⏎");
+    assert!(text(&app).contains("Clones disagree (2 of 2): sign, outcome"), "{}", text(&app));
+    let options = text(&app);
+    assert!(options.contains("Neither") && options.contains("the task is done again"), "{options}");
+    let neither = PlanAction::Resolve { choice: AnswerChoice::Dismiss, seen: "sha256:2".to_owned() };
+    assert_eq!(written(press(&mut app, "3")), [neither]);
+    // A text of several lines is written in the editor, and comes back with what was read.
+    reply(&mut app, shown());
+    press(&mut app, "Q");
+    let effects = press(&mut app, "3");
+    let purpose = Purpose::Resolve(key(), "sha256:1".to_owned());
+    let [Effect::EditText { purpose: asked, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(*asked, purpose);
+    let edited = Reply::Edited { purpose, text: Ok(Some("both\n".to_owned())) };
+    let text_taken =
+        PlanAction::Resolve { choice: AnswerChoice::Text("both".to_owned()), seen: "sha256:1".to_owned() };
+    assert_eq!(written(update(&mut app, Message::Reply(edited))), [text_taken]);
+    // Later shows the next one.
+    reply(&mut app, shown());
+    press(&mut app, "Q4");
+    assert!(text(&app).contains("Clones disagree (2 of 2)"), "{}", text(&app));
+    press(&mut app, "⎋");
+    // With nothing open, the key says so; in a dry run nothing is asked.
+    reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(PlanSnapshot::of(&plan, at(40), &|_| false)))));
+    press(&mut app, "Q");
+    assert!(text(&app).contains("no question of a merge is open"), "{}", text(&app));
+}
+
+#[test]
+fn the_details_of_a_task_have_its_labels_its_comments_and_its_commits() {
+    let mut app = watching((100, 30));
+    reply(&mut app, middle().stands());
+    let task = id("choose");
+    let detail = TaskDetail {
+        remarks: vec!["assigned to person:bob".to_owned(), "labels: ui, urgent".to_owned()],
+        about: vec![("description", "Choose".to_owned()), ("comments", "person:ada: not yet".to_owned())],
+        ..TaskDetail::default()
+    };
+    reply(&mut app, RunReply::TaskDetail(key(), task.clone(), Box::new(detail)));
+    assert!(
+        text(&app).contains("assigned to person:bob") && text(&app).contains("labels: ui, urgent"),
+        "{}",
+        text(&app)
+    );
+    // The repository is searched only when the task has the whole screen.
+    assert!(run_effects(press(&mut app, "f")).contains(&RunEffect::LoadCommits(key(), task.clone())));
+    let commits =
+        "3f9a1c20be  2026-11-16 10:02:11  Ada  Choose the name\nthe repository is shallow".to_owned();
+    reply(&mut app, RunReply::Commits(key(), task, commits));
+    let shown = text(&app);
+    assert!(
+        shown.contains("commits") && shown.contains("3f9a1c20be") && shown.contains("Choose the name"),
+        "{shown}"
+    );
+    assert!(shown.contains("person:ada: not yet"), "{shown}");
 }

@@ -2,15 +2,22 @@
 
 use clap::{ArgGroup, Args};
 use waypost_core::operation::{AnswerKind, Conflict};
-use waypost_service::AnswerChoice;
+use waypost_service::{AnswerChoice, QuestionRef};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
 use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 
-/// Columns of a version of a text in the list.
+/// Columns of a version that stands on the line of its author.
 const VALUE_COLUMNS_MAX: usize = 60;
+/// Columns of what happened.
+const TEXT_COLUMNS_MAX: usize = 300;
+/// Maximum number of questions, of versions of one, and of lines of a version.
+const QUESTIONS_MAX: usize = 100;
+const VERSIONS_MAX: usize = 20;
+const LINES_MAX: usize = 40;
 
 const CONFLICTS_EXAMPLES: &str = "\
 Two clones can change the same thing without knowing of each other. Nothing of it is lost: one version is shown, and a
@@ -47,7 +54,7 @@ pub(crate) struct Resolve {
     /// Take the version of this author, clone or record
     #[arg(long, value_name = "WHO", group = "answer")]
     take: Option<String>,
-    /// Write another text
+    /// Write another text; @FILE reads it from a file
     #[arg(long, value_name = "TEXT", group = "answer")]
     text: Option<String>,
     /// Keep what was to be removed
@@ -73,27 +80,43 @@ impl Conflicts {
         if open.iter().all(|open| open.questions.is_empty()) {
             context.out.say("no question is open");
         }
-        for open in &open {
-            for conflict in &open.questions {
-                show(context, open.plan.as_str(), conflict);
-            }
+        let all = open.iter().flat_map(|open| open.questions.iter().map(|question| (&open.plan, question)));
+        for (plan, question) in all.clone().take(QUESTIONS_MAX) {
+            show(context, plan.as_str(), &question.conflict);
+        }
+        let more = all.count().saturating_sub(QUESTIONS_MAX);
+        if more > 0 {
+            context.out.line(format!("and {}: --json lists all", text::count(more, "more question")));
         }
         Ok(())
     }
 }
 
+/// Shows a question: what happened, and the lines of each version that differ from the others.
 fn show(context: &mut Context, plan: &str, conflict: &Conflict) {
     let place = conflict.task.as_ref().map_or_else(|| plan.to_owned(), |task| format!("{plan}/{task}"));
-    context.out.line(format!("{place}  {}: {}", conflict.subject, text::one_line(&conflict.text)));
-    for (at, version) in conflict.versions.iter().enumerate() {
+    let happened = text::excerpt(&text::one_line(&conflict.text), TEXT_COLUMNS_MAX).into_owned();
+    context.out.line(format!("{place}  {}: {happened}", conflict.subject));
+    let alike = AlikeLines::of(conflict);
+    for (at, version) in conflict.versions.iter().enumerate().take(VERSIONS_MAX) {
         let mark = if conflict.shown == Some(at) { "shown" } else { "" };
-        let value = text::one_line(&version.value);
-        let value = waypost_text::truncate(&value, VALUE_COLUMNS_MAX);
         let when = version.at.to_the_second();
         let record = version.record.prefix(8);
-        context
-            .out
-            .line(format!("  {mark:<5}  {} ({when}, {}, {record}): {value}", version.by, version.from));
+        let who = format!("  {mark:<5}  {} ({when}, {}, {record})", version.by, version.from);
+        match alike.differing(&version.value).as_slice() {
+            [] => context.out.line(who),
+            [line] if text::width(line) <= VALUE_COLUMNS_MAX => context.out.line(format!("{who}: {line}")),
+            lines => {
+                context.out.line(format!("{who}:"));
+                for line in lines {
+                    context.out.line(format!("           {line}"));
+                }
+            }
+        }
+    }
+    if conflict.versions.len() > VERSIONS_MAX {
+        let more = text::count(conflict.versions.len() - VERSIONS_MAX, "more version");
+        context.out.line(format!("         and {more}: --json lists all"));
     }
     let options = conflict.answers.iter().map(|answer| match answer {
         AnswerKind::Take => "--take WHO",
@@ -106,11 +129,54 @@ fn show(context: &mut Context, plan: &str, conflict: &Conflict) {
     context.out.line(format!("  answer: waypost resolve {place} {} {options}", conflict.subject));
 }
 
+/// How many lines all versions of a text begin and end with. Nobody has to look for what differs.
+#[derive(Default)]
+struct AlikeLines {
+    first: usize,
+    last: usize,
+}
+
+impl AlikeLines {
+    fn of(conflict: &Conflict) -> Self {
+        let texts: Vec<Vec<&str>> =
+            conflict.versions.iter().map(|version| version.value.lines().collect()).collect();
+        let [one, others @ ..] = texts.as_slice() else { return Self::default() };
+        let shortest = texts.iter().map(Vec::len).min().unwrap_or(0);
+        let is_alike = |at: &usize| others.iter().all(|other| other[*at] == one[*at]);
+        let first = (0..shortest).take_while(is_alike).count();
+        let is_alike =
+            |at: &usize| others.iter().all(|other| other[other.len() - 1 - at] == one[one.len() - 1 - at]);
+        let last = (0..shortest - first).take_while(is_alike).count();
+        match others.is_empty() {
+            true => Self::default(),
+            false => Self { first, last },
+        }
+    }
+
+    /// The lines of a version between those, with how many there are before and after them.
+    fn differing(&self, value: &str) -> Vec<String> {
+        let lines: Vec<&str> = value.lines().collect();
+        let own = &lines[self.first..lines.len() - self.last];
+        let alike = |count: usize| match count {
+            0 => None,
+            count => Some(format!("… {} that all versions have", text::count(count, "line"))),
+        };
+        let mut shown: Vec<String> = alike(self.first).into_iter().collect();
+        shown.extend(own.iter().take(LINES_MAX).map(|line| text::one_line(line).into_owned()));
+        if own.len() > LINES_MAX {
+            shown
+                .push(format!("… {}: --json has all of it", text::count(own.len() - LINES_MAX, "more line")));
+        }
+        shown.extend(alike(self.last));
+        shown
+    }
+}
+
 impl Resolve {
     fn choice(&self) -> Outcome<AnswerChoice> {
         match (&self.take, &self.text) {
             (Some(who), _) => Ok(AnswerChoice::Take(who.clone())),
-            (None, Some(text)) => Ok(AnswerChoice::Text(text.clone())),
+            (None, Some(text)) => Ok(AnswerChoice::Text(files::text_argument(text)?)),
             (None, None) if self.keep => Ok(AnswerChoice::Keep),
             (None, None) if self.remove => Ok(AnswerChoice::Remove),
             (None, None) if self.dismiss => Ok(AnswerChoice::Dismiss),
@@ -134,7 +200,8 @@ impl Resolve {
             .transpose()?;
         let shared = shared_branch::find(context)?.shared;
         let (by, what) = (context.caller()?, self.what.as_deref());
-        let reply = found.service.resolve_question(&by, &shared, &found.id, task.as_ref(), what, &choice)?;
+        let of = QuestionRef { plan: &found.id, task: task.as_ref(), subject: what, seen: None };
+        let reply = found.service.resolve_question(&by, &shared, of, &choice)?;
         if context.out.json {
             return context.out.value(&reply);
         }

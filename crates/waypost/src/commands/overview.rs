@@ -1,5 +1,7 @@
 //! `waypost status`, and `waypost` alone: what is going on here, and what to type next.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
@@ -93,6 +95,19 @@ fn rows(plans: &PlanStore, config: &Config, heads: Vec<PlanSummary>) -> Outcome<
     Ok(rows)
 }
 
+/// Plans that clones disagree about, in every phase.
+fn disagreements(context: &Context, plans: &Arc<PlanStore>) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (id, questions) in context.service(plans).open_question_counts()? {
+        let head = plans.view(&id, |plan, _| PlanSummary::detailed(plan))?;
+        if !head.archived {
+            let what = format!("clones disagree about {}", count(questions, "thing"));
+            rows.push(Row { part: 0, head, what, command: format!("waypost conflicts {id}") });
+        }
+    }
+    Ok(rows)
+}
+
 /// A plan in the overview.
 struct Row {
     part: usize,
@@ -109,7 +124,8 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let page = plans.heads(&query())?;
     context.note_damage(&page.warnings);
     let total = plans.heads(&Query { limit: 1, ..Query::default() })?.total;
-    let rows = rows(&plans, &config, page.items)?;
+    let mut rows = rows(&plans, &config, page.items)?;
+    rows.extend(disagreements(context, &plans)?);
     let foreign = other_folders(&folders, &plans);
     let place = context.store_location()?.location;
     if context.out.json {

@@ -28,6 +28,7 @@ use super::mcp::{self, Relays, Tools};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome, rescued};
 use waypost_cli::repository;
+use waypost_cli::shared_branch;
 use waypost_cli::signals;
 use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
@@ -97,7 +98,8 @@ impl Serve {
         let plans = Arc::clone(service.plans());
         let served_plans = Arc::clone(&plans);
         let api = Api::new(service, folders.logs(), name.unwrap_or_default())
-            .with_repository(repository::around(&folders.workspace));
+            .with_repository(repository::around(&folders.workspace))
+            .with_shared_branch(shared_branch::finder(context));
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
         let make = move |token: &Token| mounted(&server.for_agent(&token.agent, token.elicitation));

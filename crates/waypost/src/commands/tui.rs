@@ -22,6 +22,8 @@ use super::edit;
 use waypost_cli::context::Context;
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::files;
+use waypost_cli::repository;
+use waypost_cli::shared_branch;
 use waypost_cli::trust_prompt;
 
 const EXAMPLES: &str = "\
@@ -136,12 +138,14 @@ fn workspaces(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Workspace>
 }
 
 fn workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Workspace> {
-    let around = context.folders()?.execution_env();
+    let folders = context.folders()?;
+    let around = folders.execution_env();
     let later = context.for_server();
     let create_store: CreateStore = Box::new(move || later.plans_to_add_to().map_err(error_message));
     let create_store = context.store_location()?.is_absent().then_some(create_store);
     let workspace = Workspace::new(name, context.plans()?, create_store, Arc::clone(config), around);
-    Ok(workspace.with_authenticator(context.authenticator()?))
+    let workspace = workspace.with_authenticator(context.authenticator()?);
+    Ok(workspace.with_repository(repository::around(&folders.workspace), shared_branch::finder(context)))
 }
 
 fn error_message(failure: Failure) -> ErrorMessage {

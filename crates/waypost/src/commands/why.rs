@@ -69,6 +69,7 @@ fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
             let hint = refusal.map(|refusal| hint_text(&start_refusal_hint(plan, &refusal)));
             hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
         }
+        "dispute" => format!(" (`waypost conflicts {plan}` lists the questions)"),
         "hold" => {
             let held = reason.fact["held"]["task"].as_str().unwrap_or_default();
             format!(" (`waypost unhold {plan} {held}`)")

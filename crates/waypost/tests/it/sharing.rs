@@ -1,8 +1,10 @@
 //! Plans that travel through git, by the command line and MCP: two clones and a bare repository.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 use waypost_testkit::SeededRng;
 
 use crate::mcp_jaato::Agent;
+use crate::tmux::Tmux;
 use crate::transcript::Workspace;
 
 /// Acts of the soak in an ordinary run, and the variable with another number.
@@ -159,6 +162,63 @@ impl Clones {
     }
 }
 
+/// `waypost serve` in a clone, without a worker.
+struct Server<'a> {
+    workspace: &'a Workspace,
+    folder: &'a Path,
+    child: Child,
+    address: String,
+}
+
+impl<'a> Server<'a> {
+    fn begin(workspace: &'a Workspace, folder: &'a Path) -> Self {
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let words = ["serve", "--no-worker", "--listen", "127.0.0.1:0", "--json"];
+        let command = command.current_dir(folder).env("WAYPOST_INJECTED_TERMINAL", "yes").args(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let greeting: Value = serde_json::from_str(&line).unwrap();
+        Self { workspace, folder, child, address: greeting["address"].as_str().unwrap().to_owned() }
+    }
+
+    fn token(&self, role: &str, name: &str) -> String {
+        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let words = ["token", "new", "--role", role, "--name", name, "--json"];
+        let words =
+            if role == "agent" { vec!["token", "new", "--agent", name, "--json"] } else { words.to_vec() };
+        let command = command.current_dir(self.folder).env("WAYPOST_INJECTED_TERMINAL", "yes").args(words);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+        made["token"].as_str().unwrap().to_owned()
+    }
+
+    fn call(&self, method: &str, path: &str, token: &str, body: Option<&Value>) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let head = format!(
+            "{method} /api/v1{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        write!(stream, "{head}{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
 #[test]
 #[ignore = "needs git"]
 fn a_plan_is_shared_synced_and_merged_at_the_command_line() {
@@ -184,6 +244,146 @@ fn a_plan_is_shared_synced_and_merged_at_the_command_line() {
     assert_eq!(clones.json(1, &["conflicts"])["plans"], json!([]));
     let listed = clones.json(1, &["share", "--list"]);
     assert_eq!(listed["plans"][0]["unpublished"], 0, "{listed}");
+}
+
+/// Two clones whose plan `p` has two values of a field, and a task that ended in two ways; `a` knows of both.
+fn disagreeing() -> Clones {
+    let clones = Clones::new();
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "A plan", "--id", "p", "--task", "one", "--task", "two"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.json(1, &["init", "--git"]);
+    clones.json(0, &["task", "revise", "p", "t1", "--notes", "Use tokio"]);
+    clones.json(1, &["task", "revise", "p", "t1", "--notes", "Use async-std"]);
+    clones.json(0, &["done", "p", "t2", "--result", "it works"]);
+    clones.json(1, &["skip", "p", "t2"]);
+    clones.settle();
+    clones
+}
+
+#[test]
+#[ignore = "needs git"]
+fn what_clones_disagree_about_is_read_at_every_front_end_and_answered_by_people() {
+    let clones = disagreeing();
+    // An agent is told in a line, and reads the details where it asks; no tool answers.
+    let mut agent = Agent::in_folder(&clones.workspace, &clones.folders[0], "native", "robin");
+    let overview = agent.call("plan_get", json!({ "plan": "p" }));
+    assert_eq!((&overview["conflicts"], &overview["disputed"]), (&json!(2), &json!(1)), "{overview}");
+    let task = agent.call("plan_get", json!({ "plan": "p", "task": "t1" }));
+    let versions = task["conflicts"][0]["versions"].as_array().unwrap();
+    let values: Vec<&str> = versions.iter().filter_map(|version| version["value"].as_str()).collect();
+    assert!(values.contains(&"Use tokio") && values.contains(&"Use async-std"), "{task}");
+    assert_eq!(task["conflicts"][0]["decides"], "only a person can answer it");
+    let all = agent.call("plan_get", json!({ "plan": "p", "full": true }));
+    assert_eq!(all["conflicts"].as_array().map(Vec::len), Some(2), "{all}");
+    let unhold = json!({ "plan": "p", "ops": [{ "op": "unhold", "task": "t2" }] });
+    let refused = agent.refused("plan_edit", unhold);
+    assert!(refused.contains("only a person can answer a question about a merge"), "{refused}");
+    let command = clones.run(0, &["--as", "agent:robin", "unhold", "p", "t2"]);
+    let said = String::from_utf8_lossy(&command.stderr).into_owned();
+    assert!(said.contains("only a person can answer a question about a merge"), "{said}");
+    let command = clones.run(0, &["--as", "agent:robin", "resolve", "p/t1", "notes", "--take", "a"]);
+    let said = String::from_utf8_lossy(&command.stderr).into_owned();
+    assert!(said.contains("only a person can answer a question about a merge"), "{said}");
+    let shown = String::from_utf8(clones.run(0, &["show", "p"]).stdout).unwrap();
+    assert!(shown.contains("≠") && shown.contains("disputed"), "{shown}");
+    let why = String::from_utf8(clones.run(0, &["why", "p", "t2"]).stdout).unwrap();
+    assert!(why.contains("`waypost conflicts p` lists the questions"), "{why}");
+    // Programs and the dashboard: the same questions, and an answer that names what was read.
+    let server = Server::begin(&clones.workspace, &clones.folders[0]);
+    let (person, robin) = (server.token("person", "ada"), server.token("agent", "robin"));
+    let (status, listed) = server.call("GET", "/conflicts?limit=1", &robin, None);
+    assert_eq!(
+        (status, &listed["total"], listed["questions"].as_array().unwrap().len()),
+        (200, &json!(2), 1)
+    );
+    let next = listed["next"].as_str().unwrap();
+    let (_, rest) = server.call("GET", &format!("/conflicts?after={next}"), &robin, None);
+    assert_eq!((rest["questions"].as_array().unwrap().len(), &rest["next"]), (1, &Value::Null), "{rest}");
+    let (_, of_plan) = server.call("GET", "/plans/p/conflicts", &person, None);
+    let notes =
+        of_plan["questions"].as_array().unwrap().iter().find(|one| one["subject"] == "notes").unwrap();
+    let tokio = notes["versions"].as_array().unwrap().iter().find(|one| one["value"] == "Use tokio").unwrap();
+    let answer = json!({ "digest": notes["digest"], "answer": "take", "version": tokio["record"] });
+    let (status, refused) = server.call("POST", "/plans/p/conflicts", &robin, Some(&answer));
+    assert_eq!((status, refused["code"].as_str()), (403, Some("needs_person")), "{refused}");
+    let (status, wrong) =
+        server.call("POST", "/plans/p/conflicts", &person, Some(&json!({ "answer": "keep" })));
+    assert_eq!(status, 400, "the digest is missing: {wrong}");
+    let (status, answered) = server.call("POST", "/plans/p/conflicts", &person, Some(&answer));
+    assert_eq!((status, &answered["conflicts"]), (200, &json!(1)), "{answered}");
+    let (status, late) = server.call("POST", "/plans/p/conflicts", &person, Some(&answer));
+    assert_eq!((status, late["code"].as_str()), (409, Some("question_changed")), "{late}");
+    let (_, plan) = server.call("GET", "/plans/p", &person, None);
+    assert_eq!((&plan["conflicts"], &plan["state"]["label"]), (&json!(1), &json!("1 question")), "{plan}");
+    let (_, inbox) = server.call("GET", "/inbox", &person, None);
+    assert_eq!(inbox["totals"]["conflict"], 1, "{inbox}");
+    drop(server);
+    clones.settle();
+    let task = clones.json(1, &["task", "show", "p", "t1"]);
+    assert!(task.to_string().contains("Use tokio") && !task.to_string().contains("async-std"), "{task}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_question_about_a_long_text_shows_the_lines_that_differ_and_is_answered_from_a_file() {
+    let clones = Clones::new();
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "A plan", "--id", "p", "--task", "one"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.json(1, &["init", "--git"]);
+    let text = |name: &str| {
+        let line = |number| if number == 90 { format!("of {name}\n") } else { format!("line {number}\n") };
+        (1..=100).map(line).collect::<String>()
+    };
+    for (at, name) in [(0, "ada"), (1, "bob")] {
+        std::fs::write(clones.folders[at].join("notes.md"), text(name)).unwrap();
+        clones.json(at, &["task", "revise", "p", "t1", "--notes", "@notes.md"]);
+    }
+    clones.settle();
+    let shown = String::from_utf8(clones.run(0, &["conflicts"]).stdout).unwrap();
+    for words in
+        ["of ada", "of bob", "… 89 lines that all versions have", "… 10 lines that all versions have"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains("line 7"), "{shown}");
+    std::fs::write(clones.folders[0].join("both.md"), "of both\nof them").unwrap();
+    clones.json(0, &["resolve", "p/t1", "notes", "--text", "@both.md"]);
+    let task = clones.json(0, &["task", "show", "p", "t1"]);
+    assert!(task.to_string().contains("of both\\nof them"), "{task}");
+}
+
+#[test]
+#[ignore = "needs git and tmux"]
+fn the_terminal_ui_shows_both_values_and_takes_a_choice() {
+    let clones = disagreeing();
+    let tmux = Tmux::new(&clones.workspace, 100, 30);
+    tmux.line(&format!("cd {} && waypost tui", clones.folders[0].display()));
+    tmux.wait("? 2 questions");
+    tmux.press(&["Q"]);
+    let screen = tmux.wait("Clones disagree (1 of 2)");
+    assert!(screen.contains("Use tokio") && screen.contains("Use async-std"), "{screen}");
+    assert!(screen.contains("shown now") && screen.contains("Write another text"), "{screen}");
+    // Enter twice by mistake answers nothing.
+    tmux.press(&["Enter", "Enter"]);
+    tmux.wait("Clones disagree (1 of 2)");
+    let option = screen.lines().find(|line| line.contains("Take") && line.contains("tokio")).unwrap();
+    let digit = option.chars().find(char::is_ascii_digit).unwrap().to_string();
+    tmux.press(&[&digit]);
+    tmux.wait("answered; 1 question left");
+    tmux.wait("1 disputed");
+    tmux.press(&["Q"]);
+    let screen = tmux.wait("Clones disagree: t2, outcome");
+    assert!(screen.contains("it works") && screen.contains("Neither"), "{screen}");
+    tmux.press(&["Escape"]);
+    tmux.wait_gone("Neither");
+    tmux.press(&["q"]);
+    tmux.wait("? 1 question");
+    assert_eq!(clones.json(0, &["conflicts"])["plans"][0]["questions"].as_array().map(Vec::len), Some(1));
+    assert!(clones.json(0, &["task", "show", "p", "t1"]).to_string().contains("Use tokio"));
 }
 
 #[test]

@@ -17,14 +17,12 @@ use self::pack::pack;
 use super::action::{Action, ListField, OutcomeKind, PlanStart, StartState, StopKind, TaskStart};
 use super::field::Field;
 use super::ids::TaskRef;
-use super::merge::{MERGE_ACTOR, PLAN_ENDED};
+use super::merge::{PLAN_ENDED, is_dispute};
 use super::place::several_between;
 use super::record::{Record, RecordError};
 use super::set::{OperationSet, TaskKey};
 use super::travelling_work::TravellingWork;
-use crate::{
-    ActorKind, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskState,
-};
+use crate::{Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, Task, TaskId, TaskState};
 
 /// Above this number of new tasks the order of the whole plan is read.
 const MANY: usize = 100;
@@ -796,7 +794,7 @@ impl<'a> Change<'a> {
 
 /// Whether a hold is somebody's, and not the sign of an open question of a merge.
 fn travels(hold: &Hold) -> bool {
-    !(hold.by.kind == ActorKind::System && hold.by.name == MERGE_ACTOR)
+    !is_dispute(hold)
 }
 
 fn outcome_of(state: &TaskState) -> (Status, Option<&String>, Option<&Json>, bool) {

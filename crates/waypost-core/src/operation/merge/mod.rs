@@ -30,12 +30,17 @@ use super::field::{Contest, Field};
 use super::ids::{RecordId, TaskRef};
 use super::set::{OperationSet, TaskKey};
 use crate::{
-    Actor, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status, Task,
-    TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
+    Actor, ActorKind, Dependency, Digest, Draft, FORMAT, Hold, Lock, LockMode, Phase, PlannerNotes, Status,
+    Task, TaskId, TaskSpec, TaskState, Timestamp, Work, limits,
 };
 
 /// The name of the system actor that holds tasks while a question about them is open.
-pub const MERGE_ACTOR: &str = "merge";
+const MERGE_ACTOR: &str = "merge";
+
+/// Whether a hold is nobody's, but the sign of an open question of a merge.
+pub fn is_dispute(hold: &Hold) -> bool {
+    hold.by.kind == ActorKind::System && hold.by.name == MERGE_ACTOR
+}
 
 /// The reason of tasks that were open when the author of the plan ended it.
 pub(crate) const PLAN_ENDED: &str = "the plan was ended";

@@ -191,8 +191,9 @@ pub(crate) enum VersionValue {
 }
 
 /// A way to answer a conflict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AnswerKind {
     /// Take one of the versions.
     Take,
@@ -204,6 +205,13 @@ pub enum AnswerKind {
     Remove,
     /// Drop what was set aside; of an outcome, do the task again.
     Dismiss,
+}
+
+impl AnswerKind {
+    /// Returns the name of the way.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A notice that somebody works on a task in some clone. It starts nothing and gives no lease.

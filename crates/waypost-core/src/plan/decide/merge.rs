@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::Plan;
 use super::Decision;
-use crate::operation::{MERGE_ACTOR, MergeRequest, StopKind};
+use crate::operation::{MergeRequest, StopKind, is_dispute};
 use crate::{
-    Actor, ActorKind, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
-    TaskState, Timestamp, validate,
+    Actor, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec, TaskState,
+    Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
@@ -152,18 +152,17 @@ impl Plan {
             if !self.slot(number).is_parent() {
                 self.outcome_events(by, number, here, &task.state, draft, &mut events);
             }
-            let is_merge = |hold: &Hold| hold.by.kind == ActorKind::System && hold.by.name == MERGE_ACTOR;
             match (task.state.held(), here.state.held()) {
                 (Some(Hold { by, reason }), None) => {
                     let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
                     events.push(Event::TaskHeld { task, by, reason });
                 }
-                (Some(Hold { by, reason }), Some(old)) if is_merge(old) && old.by != *by => {
+                (Some(Hold { by, reason }), Some(old)) if is_dispute(old) && old.by != *by => {
                     let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
                     events.push(Event::TaskHeld { task, by, reason });
                 }
                 // The question is answered. What somebody holds here stays held.
-                (None, Some(old)) if is_merge(old) => {
+                (None, Some(old)) if is_dispute(old) => {
                     events.push(Event::TaskUnheld { task: task.spec.id.clone() });
                 }
                 (Some(_), Some(_)) | (None, Some(_)) | (None, None) => {}

@@ -2,6 +2,7 @@
 
 use super::super::Plan;
 use super::super::slot::NONE;
+use crate::operation::is_dispute;
 use crate::{Actor, ActorKind, Dependency, Event, Hold, Phase, Refusal, Status, TaskId, TaskSpec};
 
 /// Maximum number of tasks named in a refusal.
@@ -196,7 +197,11 @@ impl Plan {
             Some((hold, number))
         });
         let Some((Hold { by, reason }, number)) = held else { return Ok(()) };
-        Err(stopped(by, &format!("held task {}", self.id_of(number)), reason, "lift the hold"))
+        let wanted = match self.hold_of(number).is_some_and(is_dispute) {
+            true => "answer a question about a merge",
+            false => "lift the hold",
+        };
+        Err(stopped(by, &format!("held task {}", self.id_of(number)), reason, wanted))
     }
 
     /// Refuses to pass over a task that has not begun, if it or a task above it is held.

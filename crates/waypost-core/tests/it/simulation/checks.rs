@@ -102,6 +102,7 @@ impl World {
                 EffectiveStatus::Reported => &mut counts.reported,
                 EffectiveStatus::Asking => &mut counts.asking,
                 EffectiveStatus::Held => &mut counts.held,
+                EffectiveStatus::Disputed => &mut counts.disputed,
                 EffectiveStatus::Queued => &mut counts.queued,
                 EffectiveStatus::Running => &mut counts.running,
                 EffectiveStatus::Done => &mut counts.done,
