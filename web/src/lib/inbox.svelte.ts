@@ -8,6 +8,8 @@ import { mayAct, several, visible } from "./labels";
 
 /** The list is read at most this often while plans change. */
 const READ_AGAIN_MS = 1_500;
+/** How often it is read while nothing changes: what a sync asks need not change any plan. */
+const READ_ANYWAY_MS = 60_000;
 const STORED_CHOICE = "waypost-notify";
 
 /** Names an item over time: a plan that asks for approval of another version is another item, and so is another question. */
@@ -42,6 +44,9 @@ class Waiting {
     this.#started = true;
     const again = seldom(() => void this.read(), READ_AGAIN_MS);
     live.hear(again, again);
+    setInterval(() => {
+      if (!document.hidden) again();
+    }, READ_ANYWAY_MS);
     void this.read();
   }
 
@@ -86,6 +91,7 @@ class Waiting {
 const TITLES: Record<InboxItem["kind"], string> = {
   approval: "A plan needs your approval",
   question: "A task asks you a question",
+  conflict: "Clones of a plan disagree",
   task: "A task waits for you",
   failure: "A task failed",
 };

@@ -9,6 +9,7 @@ export const STANDINGS: Standing[] = [
   "queued",
   "asking",
   "held",
+  "disputed",
   "reported",
   "failed",
   "ready",
@@ -31,6 +32,7 @@ const LETTERS: Record<string, Standing> = {
   c: "cancelled",
   q: "asking",
   h: "held",
+  x: "disputed",
   p: "reported",
 };
 
@@ -57,7 +59,7 @@ export const doneOfAll = (counts: Counts): string => (counts.total === 0 ? "no t
 
 /** The groups of a list of plans, in their order, with the statuses that belong to them, the most urgent first. */
 export const PLAN_GROUPS: { name: string; statuses: StatusSign[] }[] = [
-  { name: "Needs you", statuses: ["refused", "approval", "asking", "person", "failed"] },
+  { name: "Needs you", statuses: ["refused", "approval", "asking", "disputed", "person", "failed"] },
   { name: "Running", statuses: ["running", "reported"] },
   { name: "Waiting", statuses: ["paused", "idle", "blocked", "ready", "queued", "held"] },
   { name: "Drafts", statuses: ["rejected", "draft"] },

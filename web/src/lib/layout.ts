@@ -8,7 +8,7 @@ const BEND = 6;
 const HEAD = 5;
 
 /** The statuses by how much they want to be seen: a folded group shows the first that one of its tasks has. */
-export const URGENCY: Standing[] = ["asking", "failed", "running", "reported", "queued", "ready", "held", "blocked", "cancelled", "skipped", "done"];
+export const URGENCY: Standing[] = ["asking", "disputed", "failed", "running", "reported", "queued", "ready", "held", "blocked", "cancelled", "skipped", "done"];
 
 /** The group keys of an address. */
 export const keysOf = (text: string | null): string[] | null => (text === null ? null : text.split(",").filter(Boolean).map(decodeURIComponent));
@@ -98,6 +98,7 @@ const SHAPES: Record<Standing, string> = {
   blocked: "m3 3h4v4h-4z",
   held: "h10v10h-10zm2 2v6h6v-6zm2 2h2v2h-2z",
   asking: "m5 0l5 5l-5 5l-5 -5z",
+  disputed: "m0 1h10v3h-10zm0 5h10v3h-10z",
   failed: "m2 0l3 3l3 -3l2 2l-3 3l3 3l-2 2l-3 -3l-3 3l-2 -2l3 -3l-3 -3z",
   skipped: "m0 10l10 -10v10z",
   cancelled: "m0 3h10v4h-10z",

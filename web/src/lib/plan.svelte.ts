@@ -24,6 +24,7 @@ const REDRAWS = new Set([
   "plan_created",
   "plan_revised",
   "plan_restored",
+  "plan_merged",
   "tasks_added",
   "task_revised",
   "tasks_removed",

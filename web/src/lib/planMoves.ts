@@ -14,7 +14,7 @@ export interface PlanColumn {
 export const PLAN_COLUMNS: PlanColumn[] = [
   { name: "draft", title: "Draft", glyph: "draft", statuses: ["draft", "rejected"] },
   { name: "approval", title: "Needs approval", glyph: "approval", statuses: ["approval", "refused"] },
-  { name: "person", title: "Waits for a person", glyph: "person", statuses: ["asking", "person"] },
+  { name: "person", title: "Waits for a person", glyph: "person", statuses: ["asking", "disputed", "person"] },
   { name: "running", title: "Running", glyph: "running", statuses: ["running", "reported"] },
   { name: "waiting", title: "Blocked or idle", glyph: "blocked", statuses: ["blocked", "idle", "paused", "ready", "queued", "held"] },
   { name: "failed", title: "Failed", glyph: "failed", statuses: ["failed"] },

@@ -10,6 +10,7 @@ export const STATUS_SIGNS = {
   queued: { glyph: "◔", ascii: ",", word: "queued", role: "ready" },
   reported: { glyph: "◑", ascii: "*", word: "reported", role: "checking" },
   held: { glyph: "▣", ascii: "h", word: "held", role: "stopped" },
+  disputed: { glyph: "≠", ascii: "&", word: "disputed", role: "you" },
   refused: { glyph: "▲", ascii: "^", word: "start refused", role: "risk" },
   blocked: { glyph: "◌", ascii: ".", word: "blocked", role: "blocked" },
   idle: { glyph: "…", ascii: "~", word: "idle", role: "blocked" },

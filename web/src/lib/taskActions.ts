@@ -15,6 +15,9 @@ export function taskActions(standing: Standing): [TaskAction, string][] {
       return [["done", "Mark done"], ["fail", "Mark failed"], ["skip", "Skip"], ["hold", "Hold"]];
     case "blocked":
       return [["hold", "Hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
+    case "disputed":
+      // Its question is answered instead.
+      return [["skip", "Skip"], ["cancel", "Cancel task…"]];
     case "held":
       return [["unhold", "Release the hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
     case "failed":
@@ -56,7 +59,7 @@ export const TASK_COLUMNS: TaskColumn[] = [
   { name: "blocked", title: "Blocked", standings: ["blocked", "held"], actions: ["hold"] },
   { name: "ready", title: "Ready", standings: ["ready", "queued"], actions: ["unhold", "retry"] },
   { name: "running", title: "Running", standings: ["running", "reported"], actions: [] },
-  { name: "asking", title: "Asks a person", standings: ["asking"], actions: [] },
+  { name: "asking", title: "Asks a person", standings: ["asking", "disputed"], actions: [] },
   { name: "failed", title: "Failed", standings: ["failed"], actions: ["fail"] },
   { name: "done", title: "Done", standings: ["done"], actions: ["done"] },
   { name: "dropped", title: "Skipped or cancelled", standings: ["skipped", "cancelled"], actions: ["skip", "cancel"] },

@@ -16,6 +16,7 @@ export type Standing =
   | "cancelled"
   | "asking"
   | "held"
+  | "disputed"
   | "reported";
 
 export interface Counts {
@@ -26,6 +27,7 @@ export interface Counts {
   reported?: number;
   asking?: number;
   held?: number;
+  disputed?: number;
   queued: number;
   running: number;
   done: number;
@@ -114,6 +116,8 @@ export interface Plan extends Head {
   running: RunningTask[];
   failed: string[];
   critical_path: string[];
+  /** The number of things that clones disagree about; absent if there are none. */
+  conflicts?: number;
 }
 
 /** One letter per task; see `LETTERS` in labels.ts. */
@@ -184,7 +188,7 @@ export interface LayoutEdge {
 
 /** One thing that waits for a person. */
 export interface InboxItem {
-  kind: "approval" | "question" | "task" | "failure";
+  kind: "approval" | "question" | "conflict" | "task" | "failure";
   plan: string;
   plan_title: string;
   version: number;
@@ -443,6 +447,39 @@ export interface Agent {
   plans: number;
   running: { plan: string; task: string; since?: string }[];
   last_seen_at?: string;
+}
+
+/** One side of what clones disagree about. */
+export interface ConflictVersion {
+  record: string;
+  /** Who wrote it, as the record says. */
+  by: string;
+  /** The tag of the clone. */
+  from: string;
+  at: string;
+  value: string;
+}
+
+/** What clones disagree about. */
+export interface MergeConflict {
+  plan: string;
+  /** Absent if it is about the plan. */
+  task?: string;
+  /** What is asked; an answer names it. */
+  digest: string;
+  kind: string | Record<string, string>;
+  subject: string;
+  text: string;
+  versions: ConflictVersion[];
+  /** The place of the version that the plan shows. */
+  shown?: number;
+  answers: string[];
+}
+
+export interface TaskCommits {
+  commits: { commit: string; at: string; author: string; title: string }[];
+  more: boolean;
+  note?: string;
 }
 
 export type Role = "person" | "agent" | "worker" | "reader";

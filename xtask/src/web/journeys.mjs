@@ -1,5 +1,6 @@
 // What people do in the dashboard, in a browser, against the built binary. Each sentence waits for what it is about.
 import { access } from "./access.mjs";
+import { repository } from "./clones.mjs";
 import { doing } from "./doing.mjs";
 import { flow } from "./flow.mjs";
 import { graph } from "./graph.mjs";
@@ -18,6 +19,6 @@ setTimeout(() => {
 }, ALL_MAX).unref();
 
 const well = await tell([
-  ...flow, ...doing, ...inbox, ...lasting, ...stillness, ...hostile, ...access, ...graph, ...large,
+  ...flow, ...doing, ...inbox, ...lasting, ...stillness, ...hostile, ...access, ...graph, ...repository, ...large,
 ]);
 process.exit(well ? 0 : 1);

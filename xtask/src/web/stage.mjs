@@ -90,6 +90,12 @@ export class Stage {
     return stdout.trim() === "" ? null : JSON.parse(stdout.trim().split("\n").at(-1));
   }
 
+  /** The same in another folder. */
+  async runAt(folder, who, ...words) {
+    const { stdout } = await promisify(execFile)(waypost, ["--json", "--as", who, ...words], { ...this.#options, cwd: folder });
+    return stdout.trim() === "" ? null : JSON.parse(stdout.trim().split("\n").at(-1));
+  }
+
   #spawn(name, words) {
     const log = openSync(join(this.folder, `${name}.log`), "a");
     const child = spawn(waypost, words, { ...this.#options, stdio: ["ignore", "pipe", log] });
