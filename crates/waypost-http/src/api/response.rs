@@ -197,6 +197,9 @@ impl From<SharingError> for Problem {
             SharingError::BadAnswer(_) => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "`answers` of the question lists the ways to answer it")
             }
+            SharingError::Secrets(_) => {
+                (StatusCode::CONFLICT, "remove it, or name an environment variable instead")
+            }
             SharingError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "retry"),
             SharingError::Taken(_) | SharingError::Newer(_) => {
                 (StatusCode::CONFLICT, "ask the operator of this server to run `waypost sync`")

@@ -1014,7 +1014,7 @@ fn disagreement() -> (Plan, Vec<MergeQuestion>) {
     let mut shared = Plan::blank(key().id);
     let mut draft = plan_of(["build", "sign"].map(|name| task(name, &[])));
     draft.spec.title = "Release".to_owned();
-    let create = Command::Create { draft: Box::new(draft), approval_required: None };
+    let create = Command::Create { draft: std::sync::Arc::new(draft), approval_required: None };
     let ada = Actor::person("ada");
     shared.advance(&shared.decide(&ada, at(0), &create).unwrap(), at(0));
     let stamp = |name: &str, tag: &str, seconds: i64| Stamp {
