@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use waypost_config::Config;
 use waypost_core::operation::{MergeRequest, OperationSet, merge};
-use waypost_core::{Actor, Command, Event, PlanId, Position, TaskChanges, TaskId, TaskSpec};
+use waypost_core::{Actor, Event, PlanId, Position, TaskChanges, TaskId, TaskSpec};
 use waypost_git::{RefName, RemoteName, Repository};
 use waypost_service::{
     AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, QuestionRef, Service, ServiceError,
@@ -222,10 +222,9 @@ impl Clone {
     pub(crate) fn left_to_import(&self, name: &str) -> Vec<Event> {
         let set = self.records(name);
         let request = MergeRequest::of(&set, &merge(&set), &[]);
-        let command = Command::Merge(Box::new(request));
+        let command = waypost_core::Command::Merge(Box::new(request));
         let decide = |plan: &waypost_core::Plan| {
-            plan.decide(&Actor::system("sync"), plan.state().created_at.unwrap_or_default(), &command)
-                .unwrap()
+            plan.decide(&Actor::system("sync"), plan.state().created_at.unwrap(), &command).unwrap()
         };
         self.service.read(&plan(name), decide).unwrap()
     }
