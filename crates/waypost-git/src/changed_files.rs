@@ -361,7 +361,7 @@ impl<'a> FolderFiles<'a> {
         if found.is_symlink() {
             return Some(Side::Link(whole));
         }
-        found.is_file().then(|| Side::File(whole, found.len()))
+        found.is_file().then_some(Side::File(whole, found.len()))
     }
 
     fn leads_inside(&mut self, path: &Path) -> bool {

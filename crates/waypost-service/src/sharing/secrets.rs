@@ -51,7 +51,7 @@ impl Service {
             if share.is_some_and(|share| share.shared && share.home == shared.home) {
                 continue;
             }
-            found.extend(self.read(plan, |plan| secrets_of(plan))?);
+            found.extend(self.read(plan, secrets_of)?);
         }
         if found.is_empty() { Ok(()) } else { Err(SharingError::Secrets(found)) }
     }

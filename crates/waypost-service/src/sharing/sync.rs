@@ -137,9 +137,11 @@ impl<'a> Run<'a> {
         self.shared.branch().clean()?;
         if let Some(name) = &options.from {
             let commit = self.shared.repository.commit_of(name)?;
-            self.shared.branch().check_format(&commit).map_err(|error| match error {
-                GitError::NotOurs { problem, .. } => GitError::NotOurs { name: name.clone(), problem },
-                error => error,
+            self.shared.branch().check_format(&commit).map_err(|mut error| {
+                if let GitError::NotOurs { name: found, .. } = &mut error {
+                    found.clone_from(name);
+                }
+                error
             })?;
             self.join(&commit)?;
         }

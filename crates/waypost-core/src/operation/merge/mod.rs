@@ -248,12 +248,12 @@ impl<'a> Merge<'a> {
                 return SideAct::new("wanted to keep {}", tasks.first().copied());
             }
             let Some(task) = super::set::tasks_of(action).next().and_then(resolve) else { continue };
-            let pointed = match action {
-                Action::Set { field: Field::Parent, to, .. } => meant(to).map(|to| ("moved {} below {}", to)),
-                Action::Include { list: ListField::DependsOn, item, .. } => {
-                    meant(item).map(|on| ("made {} depend on {}", on))
-                }
-                _ => None,
+            let pointed = if let Action::Set { field: Field::Parent, to, .. } = action {
+                meant(to).map(|to| ("moved {} below {}", to))
+            } else if let Action::Include { list: ListField::DependsOn, item, .. } = action {
+                meant(item).map(|on| ("made {} depend on {}", on))
+            } else {
+                None
             };
             if let Some((words, other)) = pointed {
                 return SideAct::new(words, [task, other]);
