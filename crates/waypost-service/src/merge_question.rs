@@ -43,9 +43,9 @@ pub(crate) fn questions_of(plan: &PlanId, set: &OperationSet) -> Vec<MergeQuesti
 
 /// The open questions of the plans that were asked for last, each with the number of the records that leave them open.
 #[derive(Debug, Default)]
-pub(crate) struct AskedQuestions(Mutex<HashMap<PlanId, Asked>>);
+pub(crate) struct AskedQuestions(Mutex<HashMap<PlanId, CountedQuestions>>);
 
-type Asked = (usize, Arc<[MergeQuestion]>);
+type CountedQuestions = (usize, Arc<[MergeQuestion]>);
 
 impl AskedQuestions {
     /// Returns the questions that so many records leave open, if they are kept.

@@ -31,7 +31,7 @@ pub(super) const BEHAVIOURS: &[Behaviour] = &[
         question: "How are secrets kept out of the model journal?",
         term: "redact",
         old: "waypost-engine/src/models/redact.rs",
-        new: "waypost-llm/src/redact.rs",
+        new: "waypost-text/src/redact.rs",
     },
     Behaviour {
         question: "How are model replies recorded and replayed?",

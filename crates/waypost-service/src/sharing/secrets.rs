@@ -4,11 +4,6 @@ use serde::Serialize;
 use waypost_core::{Json, Plan, PlanId, Task, TaskId};
 use waypost_text::secret_in;
 
-use super::branch::SharedBranch;
-use super::error::SharingError;
-use super::rows;
-use crate::service::Service;
-
 /// What becomes of a plan with something that looks like a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretScan {
@@ -42,22 +37,8 @@ impl std::fmt::Display for FoundSecret {
     }
 }
 
-impl Service {
-    /// Refuses plans that are not shared yet and hold what looks like a secret.
-    pub(super) fn refuse_secrets(&self, shared: &SharedBranch, plans: &[PlanId]) -> Result<(), SharingError> {
-        let mut found = Vec::new();
-        for plan in plans {
-            let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
-            if share.is_some_and(|share| share.shared && share.home == shared.home) {
-                continue;
-            }
-            found.extend(self.read(plan, secrets_of)?);
-        }
-        if found.is_empty() { Ok(()) } else { Err(SharingError::Secrets(found)) }
-    }
-}
-
-fn secrets_of(plan: &Plan) -> Vec<FoundSecret> {
+/// Returns what looks like a secret in the texts of a plan.
+pub(super) fn secrets_of(plan: &Plan) -> Vec<FoundSecret> {
     let spec = plan.spec();
     let mut texts = vec![
         ("title", spec.title.as_str()),

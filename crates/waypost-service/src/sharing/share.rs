@@ -9,7 +9,7 @@ use super::branch::SharedBranch;
 use super::error::SharingError;
 use super::reply::{ShareReply, SharedPlan, SharingStatus, WithheldPlan};
 use super::rows::{self, DrawnTag};
-use super::secrets::SecretScan;
+use super::secrets::{SecretScan, secrets_of};
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -33,6 +33,19 @@ fn draw_tag() -> Result<CloneTag, StoreError> {
 }
 
 impl Service {
+    /// Refuses plans that are not shared yet and hold what looks like a secret.
+    pub(super) fn refuse_secrets(&self, shared: &SharedBranch, plans: &[PlanId]) -> Result<(), SharingError> {
+        let mut found = Vec::new();
+        for plan in plans {
+            let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
+            if share.is_some_and(|share| share.shared && share.home == shared.home) {
+                continue;
+            }
+            found.extend(self.read(plan, secrets_of)?);
+        }
+        if found.is_empty() { Ok(()) } else { Err(SharingError::Secrets(found)) }
+    }
+
     pub(super) fn now(&self) -> Result<Timestamp, SharingError> {
         Ok(self.plans().store().query(|read| Ok(read.now()))?)
     }

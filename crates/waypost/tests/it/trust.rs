@@ -161,7 +161,7 @@ fn a_pipeline_trusts_one_digest_and_only_as_a_person() {
     check(&with(digest.trim(), false), 0, "");
     assert!(ran(&workspace));
     let (listed, _) = text(&workspace.waypost(&["trust", "--list", "--json"]));
-    assert_eq!(listed.trim(), "{\"folders\":[]}");
+    assert_eq!(listed.trim(), "{\"folders\":[],\"remotes\":[]}");
     put(&workspace.work().join(".waypost/config.toml"), &format!("{TOUCH}# edited\n"));
     check(&with(digest.trim(), false), 4, NOT_TRUSTED);
 }
