@@ -11,6 +11,9 @@ use waypost_store::{ArchiveFilter, Page, PlanStore, PlanSummary, Query, Sort, St
 use crate::created_files::CreatedFiles;
 use crate::tool_error::ToolError;
 
+/// Plans that are looked at for the newest one that nobody withholds from agents.
+const NEWEST_MAX: usize = 20;
+
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {
     /// All operations on the plans of its store.
@@ -61,11 +64,16 @@ impl Workspace {
         Ok(self.plans().heads(query)?)
     }
 
-    /// Returns the owner's newest plan in one of these phases; an empty list means any phase.
+    /// Returns the owner's newest plan in one of these phases, of those that it may be offered; an empty list means any phase.
     pub(crate) fn newest(&self, of: &Actor, phases: Vec<Phase>) -> Result<Option<PlanId>, ToolError> {
         let owner = Some(of.name.clone());
-        let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
-        Ok(self.plans().heads(&query)?.items.into_iter().next().map(|head| head.id))
+        let query = Query { owner, phases, sort: Sort::Created, limit: NEWEST_MAX, ..Query::default() };
+        for head in self.plans().heads(&query)?.items {
+            if !self.service.is_withheld(&head.id)? {
+                return Ok(Some(head.id));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the owner's latest plan if it was archived before it ended.

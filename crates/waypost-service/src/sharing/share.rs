@@ -219,8 +219,8 @@ impl Service {
     }
 
     /// Whether no agent is offered a plan, because nobody has trusted where it came from.
-    pub fn is_withheld(&self, plan: &PlanId) -> Result<bool, SharingError> {
-        Ok(self.plans().store().query(|read| rows::is_withheld(read, plan))?)
+    pub fn is_withheld(&self, plan: &PlanId) -> Result<bool, StoreError> {
+        self.plans().store().query(|read| rows::is_withheld(read, plan))
     }
 
     /// Returns the plans that the branch holds records of.

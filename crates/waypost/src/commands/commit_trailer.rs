@@ -48,7 +48,7 @@ impl CommitTrailer {
     }
 
     fn add(&self, context: &Context) -> Outcome {
-        if self.is_not_new() {
+        if self.is_not_new() || self.is_typed() {
             return Ok(());
         }
         let Some(task) = task_of_session(context)? else { return Ok(()) };
@@ -58,6 +58,11 @@ impl CommitTrailer {
             let _ = repository.add_task_trailer(&message, &task);
         }
         Ok(())
+    }
+
+    /// Whether the message is yet to be typed: beside a trailer it would not be empty, and leaving the editor would make a commit.
+    fn is_typed(&self) -> bool {
+        matches!(self.source.as_deref(), None | Some("template"))
     }
 
     /// Whether git reuses a message: the task of whoever does that is not the task of that commit.

@@ -84,6 +84,15 @@ fn commits_that_are_no_new_work_get_no_trailer() {
     commit(&workspace, "Second");
     does(&workspace, &["init", "--git-hooks"]);
     does(&workspace, &["next", "k3m", "--claim"]);
+    // One that is typed in an editor: what is left empty is no commit.
+    let editor = |script: &str| {
+        let editor = format!("core.editor=sh -c '{script}' x");
+        try_git(&workspace, &["-c", &editor, "commit", "--quiet", "--allow-empty"])
+    };
+    assert!(!editor("true").status.success());
+    assert!(editor("sed -i 1s/^/Typed/ \"$1\"").status.success());
+    assert_eq!(git(&workspace, &["log", "-1", "--format=%B"]), "Typed");
+    git(&workspace, &["reset", "--quiet", "--hard", "HEAD^"]);
     git(&workspace, &["cherry-pick", "side"]);
     assert_eq!(git(&workspace, &["log", "-1", "--format=%B"]), "Of somebody else");
     git(&workspace, &["reset", "--quiet", "--hard", "HEAD^"]);
