@@ -11,9 +11,6 @@ use waypost_store::{ArchiveFilter, Page, PlanStore, PlanSummary, Query, Sort, St
 use crate::created_files::CreatedFiles;
 use crate::tool_error::ToolError;
 
-/// Plans that are looked at for the newest one that nobody withholds from agents.
-const NEWEST_MAX: usize = 20;
-
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {
     /// All operations on the plans of its store.
@@ -67,13 +64,8 @@ impl Workspace {
     /// Returns the owner's newest plan in one of these phases, of those that it may be offered; an empty list means any phase.
     pub(crate) fn newest(&self, of: &Actor, phases: Vec<Phase>) -> Result<Option<PlanId>, ToolError> {
         let owner = Some(of.name.clone());
-        let query = Query { owner, phases, sort: Sort::Created, limit: NEWEST_MAX, ..Query::default() };
-        for head in self.plans().heads(&query)?.items {
-            if !self.service.is_withheld(&head.id)? {
-                return Ok(Some(head.id));
-            }
-        }
-        Ok(None)
+        let query = Query { owner, phases, sort: Sort::Created, ..Query::default() };
+        Ok(self.service.first_offered(&query)?.map(|head| head.id))
     }
 
     /// Returns the owner's latest plan if it was archived before it ended.

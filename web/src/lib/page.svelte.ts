@@ -105,6 +105,16 @@ class Page {
     this.#add({ id: 0, tone: "good", text, ...(action ? { action } : {}) });
   }
 
+  /** Puts a text on the clipboard. */
+  async copy(text: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.say("Copied");
+    } catch {
+      this.say("This browser does not allow copying here. Select the command and copy it by hand.");
+    }
+  }
+
   /** Shows an error with the server's message. */
   failed(error: unknown): void {
     if (error instanceof ApiError) {

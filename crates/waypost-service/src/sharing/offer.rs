@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use waypost_core::{ActorKind, PlanId};
+use waypost_store::{PlanSummary, Query, StoreError};
 
 use super::rows;
 use crate::caller::Caller;
@@ -25,6 +26,15 @@ impl Service {
                 Err(ServiceError::NeedsPerson { what: WORKING_ON_UNTRUSTED, by: by.actor.clone(), act })
             }
         }
+    }
+
+    /// Returns the first of these plans that agents are offered.
+    pub fn first_offered(&self, query: &Query) -> Result<Option<PlanSummary>, StoreError> {
+        let withheld = self.plans().store().query(rows::withheld)?;
+        // One more than are withheld: one of them is offered, if there is one.
+        let query = Query { limit: withheld.len() + 1, ..query.clone() };
+        let is_offered = |head: &PlanSummary| withheld.iter().all(|(plan, _)| *plan != head.id);
+        Ok(self.plans().heads(&query)?.items.into_iter().find(is_offered))
     }
 
     /// Returns the plans that are offered to nobody.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use waypost_core::operation::{Answer, AnswerKind, Conflict, OperationSet, ParsedRecord, answer};
+use waypost_core::operation::{Answer, Conflict, OperationSet, ParsedRecord, answer};
 use waypost_core::{ActorKind, PlanId, TaskId};
 use waypost_store::StoreError;
 
@@ -78,19 +78,6 @@ pub enum AnswerChoice {
     Remove,
     /// What was set aside is dropped.
     Dismiss,
-}
-
-impl AnswerChoice {
-    /// Returns the way in which it answers.
-    pub fn kind(&self) -> AnswerKind {
-        match self {
-            Self::Take(_) => AnswerKind::Take,
-            Self::Text(_) => AnswerKind::Text,
-            Self::Keep => AnswerKind::Keep,
-            Self::Remove => AnswerKind::Remove,
-            Self::Dismiss => AnswerKind::Dismiss,
-        }
-    }
 }
 
 /// An answered question.

@@ -218,11 +218,6 @@ impl Service {
         Ok(plans)
     }
 
-    /// Whether no agent is offered a plan, because nobody has trusted where it came from.
-    pub fn is_withheld(&self, plan: &PlanId) -> Result<bool, StoreError> {
-        self.plans().store().query(|read| rows::is_withheld(read, plan))
-    }
-
     /// Returns the plans that the branch holds records of.
     fn plans_of_branch(
         &self,

@@ -20,8 +20,6 @@ const PRIME_BYTES_MAX: usize = 320;
 const TITLE_BYTES_MAX: usize = 40;
 /// Maximum bytes of one that is hardly words, which costs a token for a byte or two.
 const NOISE_BYTES_MAX: usize = 20;
-/// Plans that are looked at for one that is open and trusted.
-const OPEN_PLANS_MAX: usize = 50;
 /// Maximum bytes of an id in it.
 const ID_BYTES_MAX: usize = 24;
 
@@ -67,7 +65,7 @@ fn prime(context: &mut Context) -> Outcome {
     let leases = held(context, &service)?;
     let head = match leases.first() {
         Some(lease) => plans.store().query(|read| read.head(&lease.plan))?,
-        None => open_plan(&plans, &service)?,
+        None => open_plan(&service)?,
     };
     let line = match head {
         Some(head) => prime_line(&plans, &head, &leases)?,
@@ -126,13 +124,11 @@ fn described(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Outcome<String>
 }
 
 /// The plan that is worked on, or else the open one that changed last. What nobody has trusted reaches no agent.
-fn open_plan(plans: &PlanStore, service: &Service) -> Outcome<Option<PlanSummary>> {
+fn open_plan(service: &Service) -> Outcome<Option<PlanSummary>> {
     for phases in [vec![Phase::Active, Phase::Paused], Phase::OPEN.to_vec()] {
-        let query = Query { phases, sort: Sort::Updated, limit: OPEN_PLANS_MAX, ..Query::default() };
-        for head in plans.heads(&query)?.items {
-            if !service.is_withheld(&head.id)? {
-                return Ok(Some(head));
-            }
+        let query = Query { phases, sort: Sort::Updated, ..Query::default() };
+        if let Some(head) = service.first_offered(&query)? {
+            return Ok(Some(head));
         }
     }
     Ok(None)

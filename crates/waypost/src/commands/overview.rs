@@ -193,10 +193,6 @@ fn named(head: &PlanSummary) -> String {
     waypost_text::truncate(&text::one_line(title), TITLE_WIDTH_MAX).into_owned()
 }
 
-fn is_rejected(plan: &Plan) -> bool {
-    plan.state().phase == Phase::Draft && plan.rejected_by().is_some()
-}
-
 /// The command that takes up what is ready: machines run what names an executor.
 fn verb_for_ready(plan: &Plan) -> &'static str {
     let ready: Vec<&Task> = plan.ready().collect();
@@ -208,12 +204,15 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
     let (id, counts) = (head.id.clone(), head.counts);
     let command = |verb: &str| format!("waypost {verb} {id}");
     let is_open = !head.phase.is_finished();
-    let waits = match head.phase {
+    let (waits, is_rejected, take_up) = match head.phase {
         Phase::Active if head.goals <= TASKS_READ_MAX || head.asking > 0 => {
-            plans.view(&head.id, |plan, _| waiting_in(plan, config))?
+            plans.view(&head.id, |plan, _| (waiting_in(plan, config), false, verb_for_ready(plan)))?
         }
-        Phase::Paused if head.asking > 0 => head.asking as usize,
-        _ => 0,
+        Phase::Draft if head.goals <= TASKS_READ_MAX && counts.ready > 0 => {
+            plans.view(&head.id, |plan, _| (0, plan.rejected_by().is_some(), verb_for_ready(plan)))?
+        }
+        Phase::Paused if head.asking > 0 => (head.asking as usize, false, "next"),
+        _ => (0, false, "next"),
     };
     let (part, what, command) = if head.phase == Phase::AwaitingApproval {
         (0, "awaits approval".to_owned(), command("approve"))
@@ -231,16 +230,9 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
         (2, format!("{running} in progress, {done} of {total} done"), command("watch"))
     } else if head.phase == Phase::Paused {
         (3, "paused".to_owned(), command("resume"))
-    } else if is_open && counts.ready > 0 {
-        let (rejected, verb) = match head.goals <= TASKS_READ_MAX {
-            true => plans.view(&head.id, |plan, _| (is_rejected(plan), verb_for_ready(plan)))?,
-            false => (false, "next"),
-        };
-        if rejected {
-            // It is for whoever wrote it to change it.
-            return Ok(None);
-        }
-        (3, format!("{} ready", count(counts.ready as usize, "task")), command(verb))
+    } else if is_open && counts.ready > 0 && !is_rejected {
+        // What was rejected is for whoever wrote it to change.
+        (3, format!("{} ready", count(counts.ready as usize, "task")), command(take_up))
     } else {
         return Ok(None);
     };
