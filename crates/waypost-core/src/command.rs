@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::operation::MergeRequest;
+use crate::merge_request::MergeRequest;
 use crate::{
     ApprovedWork, Complexity, Dependency, DependencyRule, Digest, Draft, Evidence, ExternalTaskRef,
     ForeignFields, GateRecord, Json, Lock, Phase, QuestionRequest, Refinement, Retry, StartRefusal, TaskId,

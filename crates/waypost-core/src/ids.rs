@@ -81,7 +81,7 @@ impl TaskId {
     }
 
     /// Wraps a text that is known to be a valid task id, without validating it.
-    pub(crate) fn trusted(text: &str) -> Self {
+    pub fn trusted(text: &str) -> Self {
         Self(text.into())
     }
 

@@ -8,7 +8,6 @@
 
 pub mod canonical;
 pub mod limits;
-pub mod operation;
 
 mod command;
 mod diff;
@@ -19,6 +18,7 @@ mod id_table;
 mod ids;
 mod line_diff;
 mod locks;
+mod merge_request;
 mod plan;
 mod problem;
 mod proof;
@@ -40,8 +40,9 @@ pub use draft::{
 };
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
-pub use line_diff::{Change, line_changes};
+pub use line_diff::{Change, line_changes, merged_texts};
 pub use locks::{LockHolder, LockTable};
+pub use merge_request::{MergeRequest, SharedStop, StopKind};
 pub use plan::{
     BlockReason, Counts, DerivedEvent, EffectiveStatus, IndexDelta, OpenBefore, Plan, SnapshotError,
     event_kinds,

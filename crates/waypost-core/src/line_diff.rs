@@ -95,7 +95,7 @@ fn common_lines(a: &[&str], b: &[&str]) -> Option<Vec<(usize, usize)>> {
 
 /// Merges two texts that were made from `base`, line by line. `None` if both changed the same lines, or lines next to each
 /// other, in different ways, or if the texts are too different to compare.
-pub(crate) fn merged_texts(base: &str, a: &str, b: &str) -> Option<String> {
+pub fn merged_texts(base: &str, a: &str, b: &str) -> Option<String> {
     if a == b || b == base {
         return Some(a.to_owned());
     }

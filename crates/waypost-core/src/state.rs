@@ -289,7 +289,7 @@ impl TaskState {
     }
 
     /// Changes the extras, and drops them if they become empty.
-    pub(crate) fn change_aside(&mut self, change: impl FnOnce(&mut TaskExtras)) {
+    pub fn change_aside(&mut self, change: impl FnOnce(&mut TaskExtras)) {
         let mut aside = self.aside.take().unwrap_or_default();
         change(&mut aside);
         self.aside = (*aside != TaskExtras::default()).then_some(aside);

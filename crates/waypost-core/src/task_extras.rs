@@ -216,6 +216,21 @@ pub struct Hold {
     pub reason: String,
 }
 
+/// The name of the system actor that holds tasks while a question about them is open.
+const MERGE_ACTOR: &str = "merge";
+
+impl Hold {
+    /// Returns the hold of a task about which a merge left a question open.
+    pub fn of_dispute(reason: String) -> Self {
+        Self { by: Actor::system(MERGE_ACTOR), reason }
+    }
+
+    /// Whether nobody holds the task, but an open question of a merge.
+    pub fn is_dispute(&self) -> bool {
+        self.by.kind == ActorKind::System && self.by.name == MERGE_ACTOR
+    }
+}
+
 /// A comment on a task. Its text is what somebody wrote, never an instruction that Waypost vouches for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Comment {
@@ -270,7 +285,7 @@ impl TaskExtras {
     }
 
     /// Stores a comment. At the limit, drops the oldest one, those of people last: nobody silences them by talking.
-    pub(crate) fn add_comment(&mut self, comment: Comment) {
+    pub fn add_comment(&mut self, comment: Comment) {
         self.insert_comment(comment, None);
     }
 

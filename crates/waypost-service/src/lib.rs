@@ -97,4 +97,5 @@ pub use task_search::{
 pub use update::{FileDraft, SourceText, UpdateReply};
 pub use wait_reasons::{Explanation, Reason, is_to_be_skipped, waiting_text, why};
 pub use waypost_git::Repository;
+pub use waypost_operation::{AnswerKind, Conflict, ConflictKind, ConflictVersion};
 pub use worker_registry::Heartbeat;

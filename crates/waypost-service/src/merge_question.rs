@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use waypost_core::PlanId;
 use waypost_core::canonical::CanonicalHasher;
-use waypost_core::operation::{Conflict, OperationSet, merge};
+use waypost_operation::{Conflict, OperationSet, merge};
 use waypost_text::hex;
 
 /// Number of plans whose open questions are kept in memory.

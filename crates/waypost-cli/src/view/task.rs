@@ -1,6 +1,5 @@
 //! Prints everything about one task, including what it waits for.
 
-use waypost_core::operation::is_dispute;
 use waypost_core::{DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work};
 use waypost_service::waiting_text;
 
@@ -136,7 +135,7 @@ fn print_aside(state: &TaskState, out: &mut Output) {
     }
     if let Some(hold) = state.held() {
         let reason = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-        match is_dispute(hold) {
+        match hold.is_dispute() {
             true => field(out, "disputed", "clones disagree; `waypost conflicts` lists the questions"),
             false => field(out, "held", &format!("by {}{reason}", hold.by)),
         }

@@ -9,9 +9,8 @@ use waypost_text::StatusSign;
 
 use super::Plan;
 use super::slot::{NONE, ParentGate, Verdict};
-use crate::operation::is_dispute;
 use crate::{
-    Actor, Command, Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp,
+    Actor, Command, Dependency, Hold, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp,
 };
 
 /// The number of tasks by status. Parents are not counted: they end as their children end.
@@ -331,7 +330,7 @@ impl Plan {
     }
 
     /// Returns the ids of the children of a task, or of the roots, in order. Reads no task.
-    pub(crate) fn sibling_ids(&self, parent: Option<&str>) -> Vec<&str> {
+    pub fn sibling_ids(&self, parent: Option<&str>) -> Vec<&str> {
         let numbers = match parent {
             None => Some(&self.roots),
             Some(parent) => self.find(parent).map(|number| &self.slot(number).children),
@@ -445,7 +444,7 @@ impl Plan {
 
     /// Whether clones disagree about a task, so that a person has to decide. Reads only tasks that are held.
     fn is_disputed(&self, number: u32) -> bool {
-        self.slot(number).held && self.at(number).state.held().is_some_and(is_dispute)
+        self.slot(number).held && self.at(number).state.held().is_some_and(Hold::is_dispute)
     }
 
     /// Whether the task, or any task below it, has begun or ended.
@@ -488,7 +487,7 @@ impl Plan {
             }
             if let Some(hold) = self.hold_of(at_number) {
                 let (task, by, reason) = (self.name(at_number), hold.by.to_string(), hold.reason.clone());
-                waiting.push(match is_dispute(hold) {
+                waiting.push(match hold.is_dispute() {
                     true => BlockReason::Disputed { task },
                     false => BlockReason::Held { task, by, reason },
                 });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use waypost_core::PlanId;
-use waypost_core::operation::Conflict;
+use waypost_service::Conflict;
 use waypost_text::count;
 
 use crate::reply_text;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::PlanId;
-use waypost_core::operation::Record;
 use waypost_git::{Damage, Oid, TreeFile};
+use waypost_operation::Record;
 use waypost_store::SharedScope;
 
 use super::branch::SharedBranch;

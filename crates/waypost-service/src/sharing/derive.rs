@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use waypost_core::operation::{
-    CloneTag, MergeRequest, OperationSet, ParsedRecord, Record, Stamp, derive, merge, share,
-};
 use waypost_core::{Actor, Command, Plan, PlanId};
+use waypost_operation::{
+    CloneTag, OperationSet, ParsedRecord, Record, Stamp, derive, merge, merge_request, share,
+};
 use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
 
 use super::error::SharingError;
@@ -99,7 +99,7 @@ impl Service {
         // What was set aside may hold after what was done here, and names that were taken may be free.
         let was_contested = share.questions > 0 || !merged.conflicts.is_empty() || !merged.renamed.is_empty();
         (share.questions, share.records) = (merged.conflicts.len(), set.len());
-        let settled = was_contested.then(|| Command::Merge(Box::new(MergeRequest::of(&set, &merged, &[]))));
+        let settled = was_contested.then(|| Command::Merge(Box::new(merge_request(&set, &merged, &[]))));
         let count = made.len();
         let new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();
         let stored = self.store_import(plan, Some(version), settled, &share, &new)?;

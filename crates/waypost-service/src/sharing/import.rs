@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use waypost_core::operation::{
-    CloneTag, Inserted, MergeRequest, OperationSet, ParsedRecord, RecordId, merge,
-};
 use waypost_core::{Command, PlanId};
+use waypost_operation::{CloneTag, Inserted, OperationSet, ParsedRecord, RecordId, merge, merge_request};
 use waypost_store::{Committed, PlanState, SharedRow};
 
 use super::branch::SharedBranch;
@@ -194,5 +192,5 @@ pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[Re
     }
     let merged = merge(set);
     (share.questions, share.records) = (merged.conflicts.len(), set.len());
-    Some(Command::Merge(Box::new(MergeRequest::of(set, &merged, new))))
+    Some(Command::Merge(Box::new(merge_request(set, &merged, new))))
 }

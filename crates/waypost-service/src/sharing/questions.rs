@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use waypost_core::operation::{Answer, Conflict, OperationSet, ParsedRecord, answer};
 use waypost_core::{ActorKind, PlanId, TaskId};
+use waypost_operation::{Answer, Conflict, OperationSet, ParsedRecord, answer};
 use waypost_store::StoreError;
 
 use super::branch::SharedBranch;
@@ -326,7 +326,7 @@ fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, Shari
         AnswerChoice::Remove => return Ok(Answer::Remove),
         AnswerChoice::Dismiss => return Ok(Answer::Dismiss),
     };
-    let fits = |version: &&waypost_core::operation::ConflictVersion| {
+    let fits = |version: &&waypost_operation::ConflictVersion| {
         version.record.starts_with(wanted)
             || version.by.to_string() == *wanted
             || version.by.name == *wanted

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use waypost_core::PlanId;
-use waypost_core::operation::{CloneTag, OperationSet, ParsedRecord, Record, RecordId};
+use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Record, RecordId};
 use waypost_store::{Read, SharedGroup, SharedKeys, SharedRow, SharedScope, StoreError, Transaction};
 
 /// Number of rows that are read at a time.

@@ -1,8 +1,8 @@
 //! Which plans travel, and the tag of this clone.
 
-use waypost_core::operation::CloneTag;
 use waypost_core::{ActorKind, PlanId, Timestamp};
 use waypost_git::GitError;
+use waypost_operation::CloneTag;
 use waypost_store::StoreError;
 
 use super::branch::SharedBranch;

@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use waypost_core::PlanId;
-use waypost_core::operation::{CloneTag, ParsedRecord, Record};
 use waypost_git::{
     Author, Damage, Fetched, GitError, Oid, Publication, Pushed, SEGMENT_BYTES_MAX, Segment, TreeFile,
 };
+use waypost_operation::{CloneTag, ParsedRecord, Record};
 use waypost_store::NamedLock;
 
 use super::branch::SharedBranch;
@@ -422,7 +422,7 @@ impl<'a> Run<'a> {
             let mut records: Vec<(ParsedRecord, String)> = Vec::new();
             let mut ids = Vec::new();
             for (id, line) in waiting {
-                let problem = |error: waypost_core::operation::RecordError| SharingError::Records {
+                let problem = |error: waypost_operation::RecordError| SharingError::Records {
                     plan: plan.clone(),
                     problem: format!("record {id}: {error}"),
                 };

@@ -430,8 +430,8 @@ fn a_record_of_a_newer_waypost_is_named_by_every_sync_and_stops_nothing() {
     );
     let wrong =
         format!("{},\"id\":\"{}\",\"sig\":null}}", content.strip_suffix('}').unwrap(), "0".repeat(26));
-    let error = waypost_core::operation::Record::parse(wrong.as_bytes()).unwrap_err();
-    let waypost_core::operation::RecordError::WrongId { found, .. } = error else { panic!("{error}") };
+    let error = waypost_operation::Record::parse(wrong.as_bytes()).unwrap_err();
+    let waypost_operation::RecordError::WrongId { found, .. } = error else { panic!("{error}") };
     let line = wrong.replace(&"0".repeat(26), &found.to_string());
     ground.git(&ground.root, &["clone", "--quiet", "--branch", "waypost", "origin.git", "newer"]);
     let folder = ground.root.join("newer");

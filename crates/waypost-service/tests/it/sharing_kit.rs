@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use waypost_config::Config;
-use waypost_core::operation::{MergeRequest, OperationSet, merge};
 use waypost_core::{Actor, Event, PlanId, Position, TaskChanges, TaskId, TaskSpec};
 use waypost_git::{RefName, RemoteName, Repository};
+use waypost_operation::{OperationSet, merge, merge_request};
 use waypost_service::{
     AnswerChoice, Caller, CreateOptions, EditOp, Guard, NewTask, QuestionRef, Service, ServiceError,
     SharedBranch, SharingError, StatusChange, SyncOptions, SyncReport,
@@ -221,7 +221,7 @@ impl Clone {
     /// What an import of nothing would change.
     pub(crate) fn left_to_import(&self, name: &str) -> Vec<Event> {
         let set = self.records(name);
-        let request = MergeRequest::of(&set, &merge(&set), &[]);
+        let request = merge_request(&set, &merge(&set), &[]);
         let command = waypost_core::Command::Merge(Box::new(request));
         let decide = |plan: &waypost_core::Plan| {
             plan.decide(&Actor::system("sync"), plan.state().created_at.unwrap(), &command).unwrap()

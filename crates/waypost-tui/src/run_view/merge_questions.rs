@@ -1,7 +1,7 @@
 //! What clones disagree about after a merge: the question with every version, and the answers that can be chosen.
 
-use waypost_core::operation::{AnswerKind, Conflict, ConflictKind, ConflictVersion};
 use waypost_service::{AnswerChoice, MergeQuestion};
+use waypost_service::{AnswerKind, Conflict, ConflictKind, ConflictVersion};
 
 use super::{DRY_RUN, OpenDialog, PARTICULAR_BYTES_MAX, PlanAction, Resolution, RunView};
 use crate::dialog::Dialog;

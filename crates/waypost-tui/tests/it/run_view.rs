@@ -6,13 +6,11 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_config::{Config, Definitions, Layer, Origin};
-use waypost_core::operation::{
-    CloneTag, MergeRequest, OperationSet, ParsedRecord, Stamp, derive, merge, share,
-};
 use waypost_core::{
     Actor, ApprovalKind, ApprovedWork, Command, Json, Outcome, Plan, PlanId, Proof, QuestionRequest,
     StartRefusal, StartRefusalReason, TaskChanges, Timestamp, Work,
 };
+use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Stamp, derive, merge, merge_request, share};
 use waypost_run::Control;
 use waypost_service::{AnswerChoice, MergeQuestion, Seen, Sign, plan_preview};
 use waypost_testkit::{id, plan_of, task};
@@ -1048,7 +1046,7 @@ fn disagreement() -> (Plan, Vec<MergeQuestion>) {
         }
     }
     let merged = merge(&set);
-    let request = MergeRequest::of(&set, &merged, &[]);
+    let request = merge_request(&set, &merged, &[]);
     let command = Command::Merge(Box::new(request));
     shared.advance(&shared.decide(&Actor::system("sync"), at(30), &command).unwrap(), at(30));
     let questions = (1..).zip(merged.conflicts);

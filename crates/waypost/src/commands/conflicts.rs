@@ -1,8 +1,8 @@
 //! `waypost conflicts` and `resolve`: what a person decides after a merge.
 
 use clap::{ArgGroup, Args};
-use waypost_core::operation::{AnswerKind, Conflict};
 use waypost_service::{AnswerChoice, QuestionRef};
+use waypost_service::{AnswerKind, Conflict};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};

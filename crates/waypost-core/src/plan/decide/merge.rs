@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::Plan;
 use super::Decision;
-use crate::operation::{MergeRequest, StopKind, is_dispute};
+use crate::merge_request::{MergeRequest, StopKind};
 use crate::{
     Actor, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
     TaskState, Timestamp, validate,
@@ -201,12 +201,12 @@ impl Plan {
                     let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
                     events.push(Event::TaskHeld { task, by, reason });
                 }
-                (Some(Hold { by, reason }), Some(old)) if is_dispute(old) && old.by != *by => {
+                (Some(Hold { by, reason }), Some(old)) if old.is_dispute() && old.by != *by => {
                     let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
                     events.push(Event::TaskHeld { task, by, reason });
                 }
                 // The question is answered. What somebody holds here stays held.
-                (None, Some(old)) if is_dispute(old) => {
+                (None, Some(old)) if old.is_dispute() => {
                     events.push(Event::TaskUnheld { task: task.spec.id.clone() });
                 }
                 (Some(_), Some(_)) | (None, Some(_)) | (None, None) => {}

@@ -2,7 +2,6 @@
 
 use super::super::Plan;
 use super::super::slot::NONE;
-use crate::operation::is_dispute;
 use crate::{Actor, ActorKind, Dependency, Event, Hold, Phase, Refusal, Status, TaskId, TaskSpec};
 
 /// Maximum number of tasks named in a refusal.
@@ -197,7 +196,7 @@ impl Plan {
             Some((hold, number))
         });
         let Some((Hold { by, reason }, number)) = held else { return Ok(()) };
-        let wanted = match self.hold_of(number).is_some_and(is_dispute) {
+        let wanted = match self.hold_of(number).is_some_and(Hold::is_dispute) {
             true => "answer a question about a merge",
             false => "lift the hold",
         };

@@ -132,7 +132,7 @@ impl World {
     }
 
     /// Tasks with groups, usually valid; an invalid draft is generated again.
-    pub(super) fn random_draft(&mut self) -> Draft {
+    pub(crate) fn random_draft(&mut self) -> Draft {
         let mut draft = Draft::new("simulated");
         let count = self.dice.below(10);
         let (mut known, mut groups) = (Vec::new(), Vec::new());
@@ -254,7 +254,7 @@ impl World {
         draft
     }
 
-    pub(super) fn random_command(&mut self) -> (Actor, Command) {
+    pub(crate) fn random_command(&mut self) -> (Actor, Command) {
         let person_or_agent = if self.dice.chance(70) { ada() } else { agent() };
         let by = person_or_agent.clone();
         let roll = self.dice.below(146);

@@ -1,8 +1,5 @@
 //! Random plans under random commands. After every step everything that a plan maintains incrementally is recomputed
 //! from its draft and compared; at the end every plan is driven until nothing more can happen.
-//!
-//! A failure prints its seed; `WAYPOST_SEED=17 cargo test -p waypost-core simulation` reproduces it, and
-//! `WAYPOST_SEEDS=9000` runs more seeds.
 
 mod checks;
 mod dice;
@@ -21,30 +18,11 @@ use self::checks::{check_draft, unlike};
 use crate::kit::{ada, agent, at, plan_id, system, work, worker};
 use crate::oracle::{Fate, Oracle};
 
-const SEEDS: u64 = 200;
 const STEPS: usize = 60;
-
-#[test]
-fn whatever_is_asked_a_plan_stays_sound_and_comes_to_an_end() {
-    let number = |name: &str| -> Option<u64> { std::env::var(name).ok()?.parse().ok() };
-    let one = number("WAYPOST_SEED");
-    let seeds = one.map_or(0..number("WAYPOST_SEEDS").unwrap_or(SEEDS), |seed| seed..seed + 1);
-    let mut seen = Seen::default();
-    for seed in seeds {
-        let run = std::panic::catch_unwind(|| World::new(seed).run());
-        match run {
-            Ok(saw) => seen.add(saw),
-            Err(_) => panic!("the simulation failed with WAYPOST_SEED={seed}"),
-        }
-    }
-    if one.is_none() {
-        seen.was_broad();
-    }
-}
 
 /// Coverage of a run, so that a simulation in which nothing happens does not pass.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     commands: BTreeMap<&'static str, u32>,
     events: BTreeMap<String, u32>,
     refusals: BTreeMap<String, u32>,
@@ -54,7 +32,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         let pour = |into: &mut BTreeMap<String, u32>, from: BTreeMap<String, u32>| {
             for (key, count) in from {
                 *into.entry(key).or_default() += count;
@@ -71,7 +49,7 @@ impl Seen {
         }
     }
 
-    fn was_broad(&self) {
+    pub(crate) fn was_broad(&self) {
         assert_eq!(self.commands.len(), 39, "every command was accepted at least once: {:?}", self.commands);
         assert_eq!(self.events.len(), 40, "every event happened: {:?}", self.events);
         for code in [
@@ -95,22 +73,22 @@ impl Seen {
     }
 }
 
-struct World {
+pub(crate) struct World {
     dice: SeededRng,
-    plan: Plan,
+    pub(crate) plan: Plan,
     /// The same plan, reloaded from a snapshot after every step.
     reloaded: Plan,
     history: Vec<(Vec<Event>, Timestamp)>,
     locks: LockTable,
     /// Running tasks with the locks that they acquired.
     held: BTreeMap<TaskId, Vec<Lock>>,
-    seconds: u64,
+    pub(crate) seconds: u64,
     names: usize,
     seen: Seen,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             dice: SeededRng::new(seed),
             plan: Plan::blank(plan_id()),
@@ -124,7 +102,7 @@ impl World {
         }
     }
 
-    fn run(mut self) -> Seen {
+    pub(crate) fn run(mut self) -> Seen {
         while self.plan.version() == 0 {
             let draft = self.random_draft();
             let approval_required = if self.dice.chance(20) { Some(true) } else { None };
@@ -365,27 +343,6 @@ impl World {
         let skips = matches!(outcome, Outcome::Skipped { .. });
         let by = if skips { ada() } else { Actor::worker("w") };
         self.ask(&by, Command::FinishTask { task, attempt, outcome, retry: None }).unwrap();
-    }
-}
-
-/// Random drafts and commands for plans that are kept elsewhere.
-pub(crate) struct Commands(World);
-
-impl Commands {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(World::new(seed))
-    }
-
-    /// A random draft.
-    pub(crate) fn draft(&mut self) -> Draft {
-        self.0.random_draft()
-    }
-
-    /// A command that such a plan may accept.
-    pub(crate) fn next(&mut self, plan: &Plan, seconds: u64) -> (Actor, Command) {
-        self.0.plan = plan.clone();
-        self.0.seconds = seconds;
-        self.0.random_command()
     }
 }
 

@@ -1,0 +1,69 @@
+//! What a merged plan asks of the plan of one clone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Actor, Draft, TaskId, Timestamp};
+
+/// A merged plan, with which records it is about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeRequest {
+    /// The merged plan.
+    pub draft: Draft,
+    /// The stop that holds, if the plan is stopped.
+    pub stop: Option<SharedStop>,
+    /// How many records are new.
+    pub operations: u64,
+    /// The tags of the clones that they are from.
+    pub from: Vec<String>,
+    /// The state that they lead to, a hash of all records.
+    pub state: String,
+    /// How many questions are open.
+    pub questions: u32,
+    /// Ids that mean another task since these records arrived.
+    pub renamed: Vec<TaskId>,
+}
+
+/// A stop that holds in every clone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SharedStop {
+    /// How the plan is stopped.
+    pub kind: StopKind,
+    /// The reason, or the author's summary.
+    pub reason: String,
+    /// The person who stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
+    /// Who wrote the record.
+    pub actor: Actor,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How a plan is stopped.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum StopKind {
+    /// Nothing more starts.
+    Paused,
+    /// A person rejected it.
+    Rejected,
+    /// The author completed it; what was open is cancelled.
+    Completed,
+    /// The author ended it as failed; what was open is cancelled.
+    Failed,
+    /// Cancelled, with everything that was open.
+    Cancelled,
+}
+
+impl StopKind {
+    /// Whether the plan has ended.
+    pub fn is_end(self) -> bool {
+        match self {
+            Self::Paused | Self::Rejected => false,
+            Self::Completed | Self::Failed | Self::Cancelled => true,
+        }
+    }
+}

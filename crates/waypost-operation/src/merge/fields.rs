@@ -1,0 +1,356 @@
+//! Fields: which value of each holds, and what is asked where several do.
+
+use serde_json::Value;
+use waypost_core::{Draft, FORMAT};
+
+use super::pending::{Pending, Side};
+use super::reading::At;
+use super::register::{Write, merged, replaced_by};
+use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
+use super::{Merge, PlaceOfTask};
+use crate::field::{Contest, Field};
+use crate::ids::{RecordId, TaskRef};
+
+impl<'a> Merge<'a> {
+    /// Sets the fields of tasks.
+    pub(super) fn set_fields(&mut self) {
+        let mut sets: Vec<(u32, _)> = std::mem::take(&mut self.reading.sets).into_iter().collect();
+        sets.sort_unstable_by_key(|(task, _)| *task);
+        for task in 0..self.specs.len() {
+            let start = &self.reading.tasks[task];
+            let record = self.reading.record(start.at);
+            let parent =
+                start.start.parent.as_ref().and_then(|parent| self.reading.resolve(self.set, parent, record));
+            self.places[task].push(PlaceOfTask { at: start.at, parent, is_fact: true, is_set: false });
+            self.held[task].clone_from(&start.start.held);
+            if let Some(assignee) = &start.start.assignee {
+                self.annotations.entry(task as u32).or_default().assignee = Some(assignee.clone());
+            }
+        }
+        for (task, fields) in sets {
+            if let Some(by) = self.gone[task as usize] {
+                for write in fields.values().flatten() {
+                    self.reading.disposition(write.at, Disposition::Gone { by });
+                }
+                continue;
+            }
+            for (field, writes) in fields {
+                self.set_field(task, &field, &writes);
+            }
+        }
+    }
+
+    pub(super) fn set_field(&mut self, task: u32, field: &Field, writes: &[Write<'a, &'a Value>]) {
+        let replaced = replaced_by(writes);
+        let facts = self.facts(writes, &replaced);
+        if *field == Field::Parent {
+            return self.set_parent(task, writes, &facts);
+        }
+        if *field == Field::Held {
+            return self.set_hold(task, writes, &facts);
+        }
+        if *field == Field::Place {
+            return self.set_place(task, writes, &facts);
+        }
+        if *field == Field::Assignee {
+            let start = self.reading.tasks[task as usize].start.assignee.as_deref();
+            let initial = start.map_or(Value::Null, Value::from);
+            if let Some((to, _)) = self.chosen(Some(task), field, Some(&initial), writes, &facts) {
+                self.annotations.entry(task).or_default().assignee = to.as_str().map(str::to_owned);
+            }
+            return;
+        }
+        let initial = field.of_task(&self.specs[task as usize]);
+        let shown = self.chosen(Some(task), field, Some(&initial), writes, &facts);
+        let disputed = shown.as_ref().is_none_or(|(_, is_disputed)| *is_disputed);
+        if let Some((to, _)) = shown {
+            // The value was checked when the record was read.
+            let _checked = field.set_on_task(&mut self.specs[task as usize], &to);
+        }
+        if disputed && matches!(field, Field::Work | Field::Check) {
+            self.specs[task as usize].work = None;
+            self.disputed.insert(task);
+        }
+    }
+
+    /// Of the places among the siblings that nothing replaced, the last one holds.
+    pub(super) fn set_place(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
+        let Some((&last, others)) = facts.split_last() else { return };
+        for &other in others {
+            self.reading.disposition(writes[other].at, Disposition::Superseded { by: writes[last].id });
+        }
+        if let Some(key) = writes[last].value.as_str() {
+            self.moved.insert(task, (key, writes[last].at));
+        }
+    }
+
+    /// A hold beats its lifting, as any stop does.
+    pub(super) fn set_hold(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
+        let is_hold = |fact: &&usize| !writes[**fact].value.is_null();
+        let Some(&last) = facts.iter().rfind(is_hold) else {
+            self.held[task as usize] = None;
+            return;
+        };
+        self.held[task as usize] = serde_json::from_value(writes[last].value.clone()).ok();
+        let by = writes[last].id;
+        for &fact in facts.iter().filter(|&&fact| writes[fact].value.is_null()) {
+            self.reading.disposition(writes[fact].at, Disposition::Superseded { by });
+        }
+    }
+
+    /// Returns the places of the writes that hold, and records what became of the others.
+    pub(super) fn facts<T>(&mut self, writes: &[Write<'a, T>], replaced: &[Option<usize>]) -> Vec<usize> {
+        for (write, by) in writes.iter().zip(replaced) {
+            if let Some(by) = by {
+                self.reading.disposition(write.at, Disposition::Superseded { by: writes[*by].id });
+            }
+        }
+        (0..writes.len()).filter(|&place| replaced[place].is_none()).collect()
+    }
+
+    /// Returns the value to show, and whether it is disputed. Asks a question if the facts contradict each other.
+    pub(super) fn chosen(
+        &mut self,
+        task: Option<u32>,
+        field: &Field,
+        initial: Option<&Value>,
+        writes: &[Write<'a, &'a Value>],
+        facts: &[usize],
+    ) -> Option<(Value, bool)> {
+        let last = *facts.last()?;
+        let shown = writes[last].value.clone();
+        if facts.iter().all(|&fact| *writes[fact].value == shown) || field.contest() == Contest::LastHolds {
+            return Some((shown, false));
+        }
+        if field.contest() == Contest::Text {
+            let texts: Vec<Write<'a, &str>> = writes
+                .iter()
+                .map(|write| Write {
+                    at: write.at,
+                    id: write.id,
+                    over: write.over,
+                    value: write.value.as_str().unwrap_or_default(),
+                })
+                .collect();
+            let text = merged(initial.and_then(Value::as_str), &texts, facts);
+            if let Some(text) = text.filter(|text| field.check_bytes(text.len()).is_ok()) {
+                for &fact in facts {
+                    self.reading.disposition(writes[fact].at, Disposition::MergedText);
+                }
+                return Some((Value::from(text), false));
+            }
+        }
+        let is_text = shown.is_string()
+            && !matches!(
+                field,
+                Field::Parent
+                    | Field::Digest
+                    | Field::Foreign(_)
+                    | Field::When
+                    | Field::Refinement
+                    | Field::Complexity
+            );
+        self.ask_about_field(task, field, writes, facts, is_text);
+        Some((shown, true))
+    }
+
+    pub(super) fn ask_about_field(
+        &mut self,
+        task: Option<u32>,
+        field: &Field,
+        writes: &[Write<'a, &'a Value>],
+        facts: &[usize],
+        is_text: bool,
+    ) {
+        let mut sides = Vec::new();
+        for &fact in facts {
+            self.reading.disposition(writes[fact].at, Disposition::Disputed);
+            let record = self.reading.record(writes[fact].at);
+            sides.push(Side { record, to: VersionValue::Field(writes[fact].value.clone()), act: None });
+        }
+        let actions = facts.iter().map(|&fact| self.reading.action_ref(writes[fact].at)).collect();
+        self.pending.push(Pending {
+            task,
+            kind: ConflictKind::Field(field.clone()),
+            shown: Some(sides.len() - 1),
+            sides,
+            answers: if is_text { &[AnswerKind::Take, AnswerKind::Text] } else { &[AnswerKind::Take] },
+            tasks: Vec::new(),
+            item: None,
+            actions,
+            by: None,
+        });
+    }
+
+    /// Collects the places that a task could have: what holds, newest first, then what held before.
+    pub(super) fn set_parent(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
+        let reading = &self.reading;
+        let parent = |write: &Write<'a, &'a Value>| {
+            let text = write.value.as_str()?;
+            reading.resolve(self.set, &text.parse::<TaskRef>().ok()?, reading.record(write.at))
+        };
+        let place = |place: usize, is_fact: bool| PlaceOfTask {
+            at: writes[place].at,
+            parent: parent(&writes[place]),
+            is_fact,
+            is_set: true,
+        };
+        let mut places: Vec<PlaceOfTask> = facts.iter().rev().map(|&fact| place(fact, true)).collect();
+        let older = (0..writes.len()).rev().filter(|place| !facts.contains(place));
+        places.extend(older.map(|older| place(older, false)));
+        let first = self.places[task as usize].pop();
+        places.extend(first.map(|first| PlaceOfTask { is_fact: false, ..first }));
+        let is_disputed = facts.iter().any(|&fact| parent(&writes[fact]) != parent(&writes[facts[0]]));
+        self.places[task as usize] = places;
+        if is_disputed {
+            self.ask_about_field(Some(task), &Field::Parent, writes, facts, false);
+        }
+    }
+
+    /// Merges the fields of the plan.
+    pub(super) fn plan_fields(&mut self) -> Draft {
+        let mut draft =
+            Draft { format: FORMAT.to_owned(), id: Some(self.set.plan().clone()), ..Draft::default() };
+        let creates = self.reading.creates.clone();
+        let starts: Vec<waypost_core::PlanSpec> = creates
+            .iter()
+            .map(|(_, start)| waypost_core::PlanSpec {
+                title: start.title.clone(),
+                goal: start.goal.clone(),
+                status: start.status.clone(),
+                owner: start.owner.clone(),
+                queue: start.queue.clone(),
+                token_budget: start.token_budget,
+                body: start.body.clone(),
+                foreign: start.foreign.clone(),
+            })
+            .collect();
+        if let Some((at, start)) = creates.first() {
+            let record = self.reading.record(*at);
+            draft.state.created_at = Some(record.at());
+            draft.state.created_by = Some(start.created_by.clone().unwrap_or_else(|| record.by().clone()));
+        }
+        for (_, start) in &creates {
+            draft.state.tokens_used = draft.state.tokens_used.saturating_add(start.tokens);
+        }
+        let mut sets = std::mem::take(&mut self.reading.plan_sets);
+        let formats = starts
+            .iter()
+            .flat_map(|start| start.foreign.0.keys())
+            .map(|format| Field::Foreign(format.clone()));
+        for field in Field::OF_PLAN.into_iter().chain(formats) {
+            sets.entry(field).or_default();
+        }
+        for (field, sets) in sets {
+            // The records live as long as the set; the values with which plans began live here.
+            let begun: Vec<(At, RecordId, Value)> = creates
+                .iter()
+                .zip(&starts)
+                .map(|((at, start), spec)| {
+                    let value = if field == Field::Archived {
+                        Value::from(start.archived)
+                    } else {
+                        field.of_plan(spec)
+                    };
+                    (*at, self.reading.record(*at).id(), value)
+                })
+                .collect();
+            let to = self.plan_field(&field, &begun, sets);
+            match (&field, to) {
+                (Field::Archived, Some(to)) => draft.state.archived = to.as_bool().unwrap_or_default(),
+                (field, Some(to)) => {
+                    // The value was checked when the record was read.
+                    let _checked = field.set_on_plan(&mut draft.spec, &to);
+                }
+                (_, None) => {}
+            }
+        }
+        draft
+    }
+
+    /// Merges one field of the plan, whose first values are those with which it began.
+    pub(super) fn plan_field(
+        &mut self,
+        field: &Field,
+        begun: &[(At, RecordId, Value)],
+        sets: Vec<Write<'a, &'a Value>>,
+    ) -> Option<Value> {
+        // What a set replaces, it names; so do the values with which the plan began count as writes that may be named.
+        let mut writes: Vec<Write<'_, &Value>> = begun
+            .iter()
+            .map(|(at, id, value)| Write { at: *at, id: *id, over: &[], value })
+            .chain(sets.iter().map(|write| Write {
+                at: write.at,
+                id: write.id,
+                over: write.over,
+                value: write.value,
+            }))
+            .collect();
+        writes.sort_by_key(|write| write.at);
+        let replaced = replaced_by(&writes);
+        let facts: Vec<usize> = (0..writes.len()).filter(|&place| replaced[place].is_none()).collect();
+        let is_begun = |at: At| begun.iter().any(|(other, _, _)| *other == at);
+        for (write, by) in writes.iter().zip(&replaced) {
+            if let Some(by) = by.filter(|_| !is_begun(write.at)) {
+                self.reading.disposition(write.at, Disposition::Superseded { by: writes[by].id });
+            }
+        }
+        let shown = writes[*facts.last()?].value.clone();
+        if facts.iter().all(|&fact| *writes[fact].value == shown) {
+            return Some(shown);
+        }
+        if field.contest() == Contest::Text {
+            let texts: Vec<Write<'_, &str>> = writes
+                .iter()
+                .map(|write| Write {
+                    at: write.at,
+                    id: write.id,
+                    over: write.over,
+                    value: write.value.as_str().unwrap_or_default(),
+                })
+                .collect();
+            if let Some(text) =
+                merged(None, &texts, &facts).filter(|text| field.check_bytes(text.len()).is_ok())
+            {
+                for &fact in facts.iter().filter(|&&fact| !is_begun(writes[fact].at)) {
+                    self.reading.disposition(writes[fact].at, Disposition::MergedText);
+                }
+                return Some(Value::from(text));
+            }
+        }
+        let mut sides = Vec::new();
+        for &fact in &facts {
+            if !is_begun(writes[fact].at) {
+                self.reading.disposition(writes[fact].at, Disposition::Disputed);
+            }
+            let record = self.reading.record(writes[fact].at);
+            sides.push(Side { record, to: VersionValue::Field(writes[fact].value.clone()), act: None });
+        }
+        let actions = facts.iter().map(|&fact| self.reading.action_ref(writes[fact].at)).collect();
+        let is_text = shown.is_string() && !matches!(field, Field::Foreign(_));
+        self.pending.push(Pending {
+            task: None,
+            kind: ConflictKind::Field(field.clone()),
+            shown: Some(sides.len() - 1),
+            sides,
+            answers: if is_text { &[AnswerKind::Take, AnswerKind::Text] } else { &[AnswerKind::Take] },
+            tasks: Vec::new(),
+            item: None,
+            actions,
+            by: None,
+        });
+        Some(shown)
+    }
+
+    /// Collects the comments of all tasks, in the total order.
+    pub(super) fn comment(&mut self) {
+        for (task, start) in self.reading.tasks.iter().enumerate() {
+            for comment in &start.start.comments {
+                self.annotations.entry(task as u32).or_default().add_comment(comment.clone());
+            }
+        }
+        for (_, task, comment) in &self.reading.comments {
+            self.annotations.entry(*task).or_default().add_comment(comment.clone());
+        }
+    }
+}

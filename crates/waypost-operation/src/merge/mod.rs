@@ -1,0 +1,327 @@
+//! Merges a set of records by meaning: the plan is a function of the set alone.
+//!
+//! Facts are the writes that no other write names. They are collected first; then the structural ones are added, oldest
+//! first, and what would break the plan is set aside. It is not a replay: states between do not matter. Nothing here may
+//! depend on trust, configuration or time, or clones would come to different plans.
+
+mod assemble;
+mod fields;
+mod hierarchy;
+mod outcomes;
+mod pending;
+mod reading;
+mod register;
+mod result;
+mod structure;
+
+pub(crate) use self::result::VersionValue;
+pub use self::result::{
+    ActionDisposition, AnswerKind, Claim, Conflict, ConflictKind, ConflictVersion, Disposition, Merged,
+    OpenQuestion, ProposedAnswer, Renamed, SharedApproval,
+};
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use waypost_core::{Digest, Hold, PlannerNotes, TaskExtras, TaskSpec, TaskState, Work};
+
+use self::pending::{Pending, Side, SideAct};
+use self::reading::{At, Reading};
+use crate::action::{ListField, TaskStart};
+use crate::causality::Causality;
+use crate::field::Field;
+use crate::ids::{RecordId, TaskRef};
+use crate::set::{OperationSet, TaskKey};
+
+/// The reason of tasks that were open when the author of the plan ended it.
+pub(crate) const PLAN_ENDED: &str = "the plan was ended";
+
+/// Merges the records of a plan.
+pub fn merge(set: &OperationSet) -> Merged {
+    let reading = Reading::of(set);
+    let count = reading.tasks.len();
+    let keys =
+        reading.tasks.iter().map(|task| TaskKey { record: task.record, name: task.start.task.clone() });
+    let keys = keys.collect();
+    let specs = reading.tasks.iter().map(|task| spec_of(task.start)).collect();
+    let merge = Merge {
+        set,
+        reading,
+        keys,
+        specs,
+        states: vec![TaskState::default(); count],
+        held: vec![None; count],
+        annotations: HashMap::new(),
+        moved: HashMap::new(),
+        places: vec![Vec::new(); count],
+        gone: vec![None; count],
+        disputed: HashSet::new(),
+        pending: Vec::new(),
+        causality: None,
+    };
+    merge.run()
+}
+
+/// The dependencies of each task, with the place of each in the total order.
+type Dependencies = HashMap<u32, Vec<((u32, u32, u32), u32)>>;
+
+/// One value that a task's place can have, and where it comes from: `None` is the place with which the task was added.
+#[derive(Clone)]
+struct PlaceOfTask {
+    at: At,
+    parent: Option<u32>,
+    is_fact: bool,
+    is_set: bool,
+}
+
+struct Merge<'a> {
+    set: &'a OperationSet,
+    reading: Reading<'a>,
+    keys: Vec<TaskKey>,
+    specs: Vec<TaskSpec>,
+    states: Vec<TaskState>,
+    held: Vec<Option<Hold>>,
+    /// The keys of the places of tasks that were moved among their siblings.
+    moved: HashMap<u32, (&'a str, At)>,
+    /// The labels, assignees and comments of the tasks that have any.
+    annotations: HashMap<u32, TaskExtras>,
+    /// The possible parents of each task, best first.
+    places: Vec<Vec<PlaceOfTask>>,
+    /// The removal by which each task is gone.
+    gone: Vec<Option<RecordId>>,
+    /// Tasks that must not start before a question is answered.
+    disputed: HashSet<u32>,
+    pending: Vec<Pending<'a>>,
+    causality: Option<Causality>,
+}
+
+impl<'a> Merge<'a> {
+    fn run(mut self) -> Merged {
+        let removals_set_aside = self.remove();
+        self.set_fields();
+        let mut plan = self.plan_fields();
+        self.end_tasks();
+        let (parents, dependencies) = self.structure();
+        self.lists(&dependencies);
+        self.comment();
+        let mut children: Vec<Vec<u32>> = vec![Vec::new(); self.specs.len()];
+        let mut roots = Vec::new();
+        for task in (0..self.specs.len() as u32).filter(|&task| self.is_here(task)) {
+            match parents[task as usize] {
+                Some(parent) => children[parent as usize].push(task),
+                None => roots.push(task),
+            }
+        }
+        self.keep_groups_without_work(&children);
+        let removed = |merge: &Self, tasks: &[u32]| {
+            let (mut family, mut at) = (tasks.to_vec(), 0);
+            let mut seen: HashSet<u32> = family.iter().copied().collect();
+            while at < family.len() {
+                family.extend(children[family[at] as usize].iter().filter(|&&child| seen.insert(child)));
+                at += 1;
+            }
+            family.retain(|&task| merge.is_here(task));
+            family
+        };
+        for (at, named, by) in removals_set_aside {
+            let tasks = removed(&self, &named);
+            let action = self.reading.action_ref(at);
+            let record = self.reading.record(at);
+            let unseen = self.act_on(by, &named);
+            let named: Vec<u32> = named.into_iter().filter(|&task| self.is_here(task)).collect();
+            let words = format!("removed {}", vec!["{}"; named.len()].join(", "));
+            let by_record = self.reading.records[by as usize];
+            self.pending.push(Pending {
+                task: tasks.first().copied(),
+                kind: ConflictKind::Removal,
+                sides: vec![
+                    Side { record, to: VersionValue::Shown, act: Some(SideAct::new(words, named)) },
+                    Side { record: by_record, to: VersionValue::Shown, act: Some(unseen) },
+                ],
+                shown: None,
+                answers: &[AnswerKind::Keep, AnswerKind::Remove],
+                tasks,
+                item: None,
+                actions: vec![action],
+                by: Some(self.reading.records[by as usize]),
+            });
+        }
+        let names = self.names();
+        let order = self.order(roots, &children);
+        self.finish(&mut plan, &parents, &dependencies, &children, &order, &names)
+    }
+
+    fn is_here(&self, task: u32) -> bool {
+        self.gone[task as usize].is_none()
+    }
+
+    fn saw_each(&mut self, record: u32, others: &[u32]) -> Vec<bool> {
+        let reading = &self.reading;
+        let causality = self.causality.get_or_insert_with(|| {
+            let numbers: HashMap<RecordId, u32> = reading
+                .records
+                .iter()
+                .enumerate()
+                .map(|(number, record)| (record.id(), number as u32))
+                .collect();
+            let parents = reading.records.iter().map(|record| {
+                record.parents().iter().filter_map(|parent| numbers.get(parent)).copied().collect()
+            });
+            Causality::of(parents.collect())
+        });
+        causality.saw_each(record, others)
+    }
+
+    /// Decides which removals hold: those whose authors had seen everything that touches their tasks. Returns the others,
+    /// with a record that they had not seen.
+    fn remove(&mut self) -> Vec<(At, Vec<u32>, u32)> {
+        let mut set_aside = Vec::new();
+        for (at, tasks, over) in std::mem::take(&mut self.reading.removals) {
+            if let Some(by) = self.reading.dismissed.get(&self.reading.action_ref(at)) {
+                let by = *by;
+                self.reading.disposition(at, Disposition::Dismissed { by });
+                continue;
+            }
+            let mut touches: Vec<u32> =
+                tasks.iter().filter_map(|task| self.reading.touches.get(task)).flatten().copied().collect();
+            touches.sort_unstable();
+            touches.dedup();
+            touches.retain(|&touch| !over.contains(&self.reading.records[touch as usize].id()));
+            let saw = self.saw_each(at.0, &touches);
+            match touches.iter().zip(saw).find(|(_, saw)| !saw) {
+                Some((by, _)) => set_aside.push((at, tasks, *by)),
+                None => {
+                    let by = self.reading.record(at).id();
+                    tasks.iter().for_each(|&task| self.gone[task as usize] = Some(by));
+                }
+            }
+        }
+        set_aside.retain(|(at, tasks, by)| {
+            let removals: Vec<Option<RecordId>> =
+                tasks.iter().map(|&task| self.gone[task as usize]).collect();
+            // Others removed all of it, having seen everything.
+            if let Some(Some(by)) =
+                removals.iter().all(Option::is_some).then(|| removals.last().copied().flatten())
+            {
+                self.reading.disposition(*at, Disposition::Superseded { by });
+                return false;
+            }
+            let (why, by) = (
+                "it would remove what its author had not seen".to_owned(),
+                self.reading.records[*by as usize].id(),
+            );
+            self.reading.disposition(*at, Disposition::SetAside { why, by: Some(by) });
+            true
+        });
+        set_aside
+    }
+
+    /// Says what a record did to one of these tasks.
+    fn act_on(&self, number: u32, tasks: &[u32]) -> SideAct {
+        use crate::action::Action;
+        let record = self.reading.records[number as usize];
+        let resolve = |task: &TaskRef| self.reading.resolve(self.set, task, record);
+        let meant =
+            |value: &Value| resolve(&value.as_str()?.parse().ok()?).filter(|task| tasks.contains(task));
+        for (index, action) in record.actions().iter().enumerate() {
+            if let Action::Add(start) = action {
+                let at = (number, index as u32);
+                let Some(added) = self.reading.tasks.iter().position(|task| task.at == at) else { continue };
+                let parent = start.parent.as_ref().and_then(resolve).filter(|task| tasks.contains(task));
+                let act = match (parent, start.depends_on.iter().find_map(meant)) {
+                    (Some(parent), _) => ("added {} below {}", parent),
+                    (None, Some(on)) => ("added {}, which depends on {}", on),
+                    (None, None) => continue,
+                };
+                return SideAct::new(act.0, [added as u32, act.1]);
+            }
+            if let Action::Dismiss { .. } = action {
+                return SideAct::new("wanted to keep {}", tasks.first().copied());
+            }
+            let Some(task) = crate::set::tasks_of(action).next().and_then(resolve) else { continue };
+            let pointed = if let Action::Set { field: Field::Parent, to, .. } = action {
+                meant(to).map(|to| ("moved {} below {}", to))
+            } else if let Action::Include { list: ListField::DependsOn, item, .. } = action {
+                meant(item).map(|on| ("made {} depend on {}", on))
+            } else {
+                None
+            };
+            if let Some((words, other)) = pointed {
+                return SideAct::new(words, [task, other]);
+            }
+            if !tasks.contains(&task) {
+                continue;
+            }
+            let words = match action {
+                Action::Set { field: Field::Parent | Field::Place, .. } => "moved {}".to_owned(),
+                Action::Set { field, .. } => format!("set {field} of {{}}"),
+                Action::Include { list, .. } | Action::Exclude { list, .. } => {
+                    format!("changed {} of {{}}", list.as_str())
+                }
+                Action::Report { outcome, .. } => format!("reported {{}} as {}", outcome.as_str()),
+                Action::Retry { .. } => "wanted {} done again".to_owned(),
+                Action::Claim { .. } => "began {}".to_owned(),
+                Action::Ask { .. } => "asked a question about {}".to_owned(),
+                Action::Answer { .. } => "answered a question about {}".to_owned(),
+                Action::Comment { .. } => "commented on {}".to_owned(),
+                Action::Create(_)
+                | Action::Add(_)
+                | Action::Remove { .. }
+                | Action::Charge { .. }
+                | Action::Stop { .. }
+                | Action::Resume { .. }
+                | Action::Approve { .. }
+                | Action::Delete {}
+                | Action::Dismiss { .. } => continue,
+            };
+            return SideAct::new(words, [task]);
+        }
+        SideAct::new("changed {}", tasks.first().copied())
+    }
+}
+
+/// What a task was added with.
+struct Added<'a> {
+    at: At,
+    start: &'a TaskStart,
+}
+
+impl<'a> Added<'a> {
+    fn of(reading: &Reading<'a>, task: u32) -> Self {
+        let added = &reading.tasks[task as usize];
+        Self { at: added.at, start: added.start }
+    }
+}
+
+fn add_tokens(spec: &mut TaskSpec, tokens: i64) {
+    if tokens != 0 {
+        let notes = spec.thinking.get_or_insert_default();
+        notes.tokens = notes.tokens.saturating_add(tokens);
+    }
+}
+
+/// Returns the author's part with which a task was added, without its name, place and lists.
+fn spec_of(start: &TaskStart) -> TaskSpec {
+    let mut spec = TaskSpec::new(start.task.clone(), start.description.clone());
+    spec.when = start.when;
+    spec.complexity = start.complexity;
+    spec.notes.clone_from(&start.notes);
+    spec.skip = start.skip;
+    let work = |work: &crate::travelling_work::TravellingWork| Box::new(Work::from(work.clone()));
+    spec.work = start.work.as_ref().map(work);
+    spec.check = start.check.as_ref().map(work);
+    spec.retry = start.retry.map(Box::new);
+    spec.timeout_seconds = start.timeout_seconds;
+    spec.priority = start.priority;
+    spec.provides.clone_from(&start.provides);
+    spec.foreign = start.foreign.clone();
+    let notes = PlannerNotes {
+        refinement: start.refinement,
+        reasoning: start.reasoning.clone(),
+        tokens: 0,
+        graph_node_id: start.graph_node_id.clone(),
+        digest: start.digest.as_ref().and_then(|digest| digest.to::<Digest>().ok()),
+    };
+    spec.thinking = (notes != PlannerNotes::default()).then(|| Box::new(notes));
+    spec
+}

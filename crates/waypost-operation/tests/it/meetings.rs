@@ -1,0 +1,480 @@
+//! Two clones do something without knowing of each other, and meet.
+
+use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Status, Task, TaskChanges};
+use waypost_operation::{
+    Action, Answer, CloneTag, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef, answer,
+    derive, merge, merge_request, share,
+};
+use waypost_testkit::{id, plan_of, task};
+
+use crate::kit::{ada, ask, at, plan_id};
+
+/// A clone, and the person who works there.
+struct Place {
+    plan: Plan,
+    set: OperationSet,
+    by: Actor,
+    seconds: u64,
+}
+
+/// Two clones of a plan with these tasks.
+fn two(tasks: &[&str]) -> (Place, Place) {
+    let mut plan = Plan::blank(plan_id());
+    let draft = plan_of(tasks.iter().map(|name| task(name, &[])));
+    plan.advance(&plan.decide(&ada(), at(0), &ask::create(draft)).unwrap(), at(0));
+    let mut set = OperationSet::new(plan_id());
+    for record in share(&set, &plan, &stamp(&ada(), "a", 1)).unwrap() {
+        set.insert(ParsedRecord::from(record));
+    }
+    let a = Place { plan: plan.clone(), set: set.clone(), by: Actor::person("a"), seconds: 10 };
+    // The clocks of the machines differ by a day.
+    let b = Place { plan: Plan::blank(plan_id()), set, by: Actor::person("b"), seconds: 86_400 };
+    let mut b = b;
+    b.import();
+    (a, b)
+}
+
+fn stamp(by: &Actor, from: &str, seconds: u64) -> Stamp {
+    Stamp { at: at(seconds), by: by.clone(), from: CloneTag::new(from).unwrap() }
+}
+
+impl Place {
+    fn does(&mut self, command: Command) {
+        self.does_all(vec![command]);
+    }
+
+    /// Does several things in one version.
+    fn does_all(&mut self, commands: Vec<Command>) {
+        self.seconds += 1;
+        let (before, now) = (self.plan.clone(), at(self.seconds));
+        let mut events = Vec::new();
+        let mut seen = self.plan.clone();
+        for command in commands {
+            let more = seen.decide(&self.by, now, &command).unwrap();
+            seen.advance(&more, now);
+            events.extend(more);
+        }
+        self.plan.advance(&events, now);
+        let stamp = stamp(&self.by, &self.by.name, self.seconds);
+        for record in derive(&self.set, &before, &self.plan, &events, &stamp).unwrap() {
+            self.set.insert(ParsedRecord::from(record));
+        }
+    }
+
+    fn meets(&mut self, other: &mut Self) {
+        let theirs: Vec<ParsedRecord> = other.set.records().cloned().collect();
+        let ours: Vec<ParsedRecord> = self.set.records().cloned().collect();
+        other.receive(ours);
+        self.receive(theirs);
+    }
+
+    fn receive(&mut self, records: Vec<ParsedRecord>) {
+        let mut new = Vec::new();
+        for record in records {
+            let id = record.id();
+            if self.set.insert(record) == Inserted::New {
+                new.push(id);
+            }
+        }
+        self.import_with(&new);
+    }
+
+    /// Turns the plan into what the records say, and returns what that took.
+    fn import(&mut self) -> Vec<Event> {
+        self.import_with(&[])
+    }
+
+    fn import_with(&mut self, new: &[RecordId]) -> Vec<Event> {
+        self.seconds += 1;
+        let request = merge_request(&self.set, &self.merged(), new);
+        let command = Command::Merge(Box::new(request));
+        let events = self.plan.decide(&Actor::system("sync"), at(self.seconds), &command).unwrap();
+        if !events.is_empty() {
+            self.plan.advance(&events, at(self.seconds));
+        }
+        let again = Command::Merge(Box::new(merge_request(&self.set, &self.merged(), &[])));
+        let again = self.plan.decide(&Actor::system("sync"), at(self.seconds), &again).unwrap();
+        assert_eq!(again, [], "another import would change something more");
+        events
+    }
+
+    fn merged(&self) -> Merged {
+        merge(&self.set)
+    }
+
+    fn task(&self, name: &str) -> &Task {
+        self.plan.task(name).unwrap()
+    }
+
+    fn comments(&self, name: &str) -> Vec<String> {
+        let comments = self.task(name).state.comments().iter();
+        comments.map(|comment| format!("{} {}: {}", comment.at, comment.by, comment.text)).collect()
+    }
+
+    fn questions(&self) -> Vec<String> {
+        self.merged().conflicts.into_iter().map(|conflict| conflict.text).collect()
+    }
+}
+
+fn label(task: &str, labels: &[&str]) -> Command {
+    Command::LabelTask { task: id(task), labels: labels.iter().map(|&label| label.into()).collect() }
+}
+
+fn assign(task: &str, assignee: &str) -> Command {
+    Command::AssignTask { task: id(task), assignee: assignee.into() }
+}
+
+#[test]
+fn comments_labels_and_the_assignee_travel_with_a_plan_that_is_shared() {
+    let mut plan = Plan::blank(plan_id());
+    let create = ask::create(plan_of([task("t", &[])]));
+    for (seconds, command) in
+        [create, ask::comment("t", "mind the gap"), label("t", &["risky", "ui"]), assign("t", "agent:zed")]
+            .into_iter()
+            .enumerate()
+    {
+        let now = at(seconds as u64);
+        plan.advance(&plan.decide(&ada(), now, &command).unwrap(), now);
+    }
+    let mut set = OperationSet::new(plan_id());
+    for record in share(&set, &plan, &stamp(&Actor::person("b"), "b", 50)).unwrap() {
+        set.insert(ParsedRecord::from(record));
+    }
+    let mut there = Place { plan: Plan::blank(plan_id()), set, by: ada(), seconds: 100 };
+    there.import();
+    let (here, there) = (&plan.task("t").unwrap().state, &there.task("t").state);
+    assert_eq!((there.labels(), there.assignee()), (here.labels(), here.assignee()));
+    assert_eq!(there.comments(), here.comments(), "with their authors and times");
+}
+
+#[test]
+fn comments_of_two_clones_come_in_one_order_and_keep_their_times() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(ask::comment("t", "from a"));
+    b.does(ask::comment("t", "from b, whose clock is fast"));
+    a.meets(&mut b);
+    a.does(ask::comment("t", "an answer of a"));
+    a.meets(&mut b);
+    assert_eq!(a.comments("t"), b.comments("t"));
+    assert_eq!(a.comments("t").len(), 3);
+    assert!(a.comments("t")[2].ends_with("person:a: an answer of a"), "{:?}", a.comments("t"));
+    assert_eq!(a.task("t").state.comments()[2].at, b.task("t").state.comments()[2].at);
+}
+
+#[test]
+fn a_task_that_is_added_with_comments_in_one_version_has_them_once() {
+    let (mut a, mut b) = two(&["t"]);
+    let add =
+        Command::AddTasks { tasks: vec![waypost_core::TaskSpec::new(id("n"), "new")], place: Position::Last };
+    a.does_all(vec![add, ask::comment("n", "once"), label("n", &["risky"]), assign("n", "person:a")]);
+    a.meets(&mut b);
+    assert_eq!((b.comments("n").len(), b.task("n").state.labels()), (1, ["risky".to_owned()].as_slice()));
+    assert_eq!(b.task("n").state.assignee(), Some("person:a"));
+}
+
+#[test]
+fn labels_of_two_clones_add_up_and_an_addition_beats_an_older_removal() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(label("t", &["old"]));
+    a.meets(&mut b);
+    a.does(label("t", &["old", "ui"]));
+    b.does(label("t", &["risky"]));
+    a.meets(&mut b);
+    assert_eq!(a.task("t").state.labels(), ["risky", "ui"]);
+    assert_eq!(b.task("t").state.labels(), ["risky", "ui"]);
+    assert_eq!(a.questions(), [""; 0]);
+}
+
+#[test]
+fn two_assignees_are_a_question_and_equal_ones_agree() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(assign("t", "person:a"));
+    b.does(assign("t", "person:a"));
+    a.meets(&mut b);
+    assert_eq!(a.questions(), [""; 0]);
+    a.does(assign("t", "person:ada"));
+    b.does(assign("t", "agent:zed"));
+    a.meets(&mut b);
+    assert_eq!(a.questions().len(), 1, "{:?}", a.questions());
+    assert_eq!(a.task("t").state.assignee(), b.task("t").state.assignee());
+}
+
+#[test]
+fn a_comment_beside_a_removal_keeps_the_task() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    b.does(ask::comment("t", "still needed?"));
+    a.meets(&mut b);
+    assert_eq!(
+        a.questions(),
+        ["person:a (a) removed t, and had not seen that person:b (b) commented on t; nothing was removed"]
+    );
+    assert_eq!(a.comments("t"), b.comments("t"));
+}
+
+#[test]
+fn a_question_about_a_removal_says_what_the_other_did_and_what_would_go_as_well() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    let mut child = waypost_core::TaskSpec::new(id("child"), "new");
+    child.parent = Some(id("t"));
+    b.does(Command::AddTasks { tasks: vec![child], place: Position::Last });
+    a.meets(&mut b);
+    let conflict = a.merged().conflicts.remove(0);
+    assert_eq!(
+        conflict.text,
+        "person:a (a) removed t, and had not seen that person:b (b) added child below t; nothing was removed; \
+         to remove it now removes child as well"
+    );
+    let sides: Vec<&str> = conflict.versions.iter().map(|version| version.value.as_str()).collect();
+    assert_eq!(sides, ["removed t", "added child below t"]);
+}
+
+#[test]
+fn a_question_about_a_cycle_names_what_was_set_aside() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let on = |on: &str| {
+        let add_dependencies = vec![waypost_core::Dependency::Task(id(on))];
+        Box::new(TaskChanges { add_dependencies, ..TaskChanges::default() })
+    };
+    a.does(Command::ReviseTask { task: id("t"), changes: on("u") });
+    b.does(Command::ReviseTask { task: id("u"), changes: on("t") });
+    a.meets(&mut b);
+    let conflict = a.merged().conflicts.remove(0);
+    let set_aside = conflict.versions[0].value.clone();
+    assert!(["t depends on u", "u depends on t"].contains(&set_aside.as_str()), "{set_aside}");
+    assert!(conflict.text.contains(&set_aside), "{}", conflict.text);
+}
+
+#[test]
+fn a_stop_travels_and_a_start_does_not() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Activate);
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Active, Phase::Draft));
+    b.does(Command::Activate);
+    a.does(Command::Pause { reason: "lunch".into() });
+    a.meets(&mut b);
+    assert_eq!((b.plan.state().phase, b.plan.state().reason.as_str()), (Phase::Paused, "lunch"));
+    a.does(Command::Resume);
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Active, Phase::Paused));
+    a.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "no more".into() });
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Cancelled, Phase::Cancelled));
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Reject { reason: "not like this".into() });
+    a.meets(&mut b);
+    assert_eq!(b.plan.state().stopped_by, Some(Actor::person("a")));
+}
+
+#[test]
+fn a_task_that_runs_goes_on_through_an_import_unless_it_is_removed_or_ended_elsewhere() {
+    for (act, runs) in [
+        (ask::comment("t", "keep going"), true),
+        (
+            Command::ReviseTask {
+                task: id("t"),
+                changes: Box::new(TaskChanges { notes: Some("with care".into()), ..TaskChanges::default() }),
+            },
+            true,
+        ),
+        (ask::start("t"), true),
+        (Command::FinishPlan { phase: Phase::Cancelled, summary: "no more".into() }, false),
+    ] {
+        let (mut a, mut b) = two(&["t", "u"]);
+        a.does(Command::Activate);
+        b.does(Command::Activate);
+        b.does(ask::start("t"));
+        let attempt = b.task("t").state.attempt;
+        a.does(act.clone());
+        a.meets(&mut b);
+        let is_running = b.task("t").state.status == Status::Running;
+        assert_eq!(is_running, runs, "{act:?}");
+        if runs {
+            assert_eq!(b.task("t").state.attempt, attempt);
+            b.does(ask::finish("t", crate::kit::done()));
+            a.meets(&mut b);
+            assert_eq!(a.task("t").state.status, Status::Done, "{act:?}");
+        }
+    }
+}
+
+#[test]
+fn an_approval_of_one_clone_approves_nothing_in_another() {
+    let (mut a, mut b) = two(&["t"]);
+    let version = a.plan.version();
+    a.does(Command::Approve { version, note: String::new(), work: None });
+    a.meets(&mut b);
+    assert!(a.plan.state().approval.is_some());
+    assert_eq!((b.plan.state().approval.clone(), b.plan.state().phase), (None, Phase::Draft));
+    assert_eq!(b.merged().approvals, [], "only a signed, portable one becomes a record");
+}
+
+#[test]
+fn two_answers_that_contradict_each_other_are_a_question_again() {
+    let notes = |text: &str| {
+        let changes = TaskChanges { notes: Some(text.into()), ..TaskChanges::default() };
+        Command::ReviseTask { task: id("t"), changes: Box::new(changes) }
+    };
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(notes("by a"));
+    b.does(notes("by b"));
+    a.meets(&mut b);
+    let versions = a.merged().conflicts.remove(0).versions;
+    answers(&mut a, Answer::Take(versions[0].record));
+    answers(&mut b, Answer::Take(versions[1].record));
+    assert!(a.questions().is_empty() && b.questions().is_empty());
+    a.meets(&mut b);
+    assert_eq!(a.questions().len(), 1, "there is no common text to merge them with");
+    a.does(notes("this"));
+    a.meets(&mut b);
+    assert_eq!((a.questions(), b.task("t").spec.notes.as_str()), (vec![], "this"));
+    // What was merged of several is the common text of what follows.
+    a.does(notes("1\n2\n3\n4\n5"));
+    a.meets(&mut b);
+    a.does(notes("one\n2\n3\n4\n5"));
+    b.does(notes("1\n2\n3\n4\nfive"));
+    a.meets(&mut b);
+    a.does(notes("one\n2\n3\n4\nFIVE"));
+    b.does(notes("ONE\n2\n3\n4\nfive"));
+    a.meets(&mut b);
+    assert_eq!((a.questions(), b.task("t").spec.notes.as_str()), (vec![], "ONE\n2\n3\n4\nFIVE"));
+}
+
+fn answers(place: &mut Place, given: Answer) {
+    let conflict = place.merged().conflicts.remove(0);
+    let actions = answer(&place.set, &conflict, &given).unwrap();
+    place.seconds += 1;
+    let Stamp { at, by, from } = stamp(&place.by, &place.by.name, place.seconds);
+    let record = place.set.record(at, by, from, actions).unwrap();
+    place.set.insert(ParsedRecord::from(record));
+    place.import();
+}
+
+#[test]
+fn keeping_beside_removing_is_a_question_again() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    b.does(ask::comment("t", "still needed"));
+    a.meets(&mut b);
+    answers(&mut a, Answer::Remove);
+    answers(&mut b, Answer::Keep);
+    a.meets(&mut b);
+    assert_eq!(
+        a.questions(),
+        ["person:a (a) removed t, and had not seen that person:b (b) wanted to keep t; nothing was removed"]
+    );
+    assert!(b.plan.task("t").is_some());
+    answers(&mut b, Answer::Remove);
+    a.meets(&mut b);
+    assert!(a.questions().is_empty() && a.plan.task("t").is_none() && b.plan.task("t").is_none());
+}
+
+#[test]
+fn stops_that_meet_come_to_the_same_phase() {
+    let finish = |phase| Command::FinishPlan { phase, summary: "so".into() };
+    let stops = [
+        Command::Reject { reason: "no".into() },
+        Command::Pause { reason: "wait".into() },
+        finish(Phase::Completed),
+        finish(Phase::Failed),
+        finish(Phase::Cancelled),
+    ];
+    for one in &stops {
+        for other in &stops {
+            let (mut a, mut b) = two(&["t"]);
+            a.does(one.clone());
+            b.does(other.clone());
+            a.meets(&mut b);
+            assert_eq!(a.plan.state().phase, b.plan.state().phase, "{one:?} beside {other:?}");
+        }
+        let (mut a, mut b) = two(&["t"]);
+        b.does(Command::RequestApproval { message: "please".into() });
+        a.does(one.clone());
+        a.meets(&mut b);
+        assert_eq!(a.plan.state().phase, b.plan.state().phase, "{one:?} beside a request");
+    }
+}
+
+#[test]
+fn a_plan_whose_tasks_all_ended_elsewhere_has_ended() {
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Activate);
+    a.does(ask::start("t"));
+    a.does(ask::finish("t", crate::kit::done()));
+    a.meets(&mut b);
+    assert_eq!((a.plan.state().phase, b.plan.state().phase), (Phase::Completed, Phase::Completed));
+    let more = waypost_core::TaskSpec::new(id("more"), "more");
+    b.does(Command::AddTasks { tasks: vec![more], place: Position::Last });
+    a.meets(&mut b);
+    assert!(!a.plan.state().phase.is_finished() && !b.plan.state().phase.is_finished());
+}
+
+#[test]
+fn more_heads_than_a_record_can_name_are_named_by_the_next_ones() {
+    let (mut a, mut b) = two(&["t"]);
+    let heads = waypost_core::limits::RECORD_PARENTS_MAX + 100;
+    let root = a.set.clone();
+    for number in 0..heads {
+        let text = format!("comment {number}");
+        let action = Action::Comment { task: root_reference(&root), text, by: None, at: None };
+        let Stamp { at, by, from } = stamp(&ada(), "c", 20);
+        a.set.insert(ParsedRecord::from(root.record(at, by, from, vec![action]).unwrap()));
+    }
+    a.import();
+    for _ in 0..2 {
+        a.does(label("t", &[if a.task("t").state.labels().is_empty() { "one" } else { "two" }]));
+    }
+    assert_eq!(a.set.heads().len(), 1);
+    a.meets(&mut b);
+    assert_eq!(a.task("t").state.labels(), b.task("t").state.labels());
+}
+
+/// Names the task `t` of a set.
+fn root_reference(set: &OperationSet) -> TaskRef {
+    let root = set.records().next().unwrap().id();
+    format!("t#{}", root.prefix(6)).parse().unwrap()
+}
+
+#[test]
+fn who_works_on_a_task_that_lost_its_name_cannot_report_on_the_one_that_has_it_now() {
+    let (mut a, mut b) = two(&["t"]);
+    let deploy = |whose: &str| Command::AddTasks {
+        tasks: vec![waypost_core::TaskSpec::new(id("deploy"), whose)],
+        place: Position::Last,
+    };
+    a.does(deploy("of a"));
+    b.does(deploy("of b"));
+    for place in [&mut a, &mut b] {
+        place.does(Command::Activate);
+        place.does(ask::start("deploy"));
+    }
+    a.meets(&mut b);
+    let (keeps, loses) = if a.task("deploy").state.status == Status::Running { (&a, &b) } else { (&b, &a) };
+    assert_eq!(keeps.task("deploy").spec, loses.task("deploy").spec);
+    assert_eq!(loses.task("deploy").state.status, Status::Pending);
+    let report = Command::FinishTask {
+        task: id("deploy"),
+        attempt: Some(1),
+        outcome: crate::kit::done(),
+        retry: None,
+    };
+    let refused = loses.plan.decide(&loses.by, at(1_000_000), &report);
+    assert!(refused.is_err(), "{refused:?}");
+    let taken = keeps.plan.decide(&keeps.by, at(1_000_000), &report);
+    assert!(taken.is_ok(), "{taken:?}");
+}
+
+#[test]
+fn a_task_that_a_person_cancelled_is_opened_by_no_agent_of_another_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(ask::cancel("t"));
+    a.meets(&mut b);
+    assert_eq!(b.task("t").state.stopped_by(), Some(&Actor::person("a")));
+    let refused = b.plan.decide(&crate::kit::agent(), at(100_000), &ask::retry("t"));
+    assert!(refused.is_err(), "{refused:?}");
+    b.does(ask::retry("t"));
+    a.meets(&mut b);
+    assert_eq!(a.task("t").state.status, Status::Pending);
+}
