@@ -194,7 +194,7 @@ mod tests {
                 let for_tests = dependency["kind"].as_str() == Some("dev");
                 if ours.contains(on)
                     && !allowed.contains(&on)
-                    && !(for_tests && on == "waypost-testkit")
+                    && !(for_tests && ["waypost-operation", "waypost-testkit"].contains(&on))
                     && on != "waypost-text"
                 {
                     wrong.push(format!("{name} → {on}"));
