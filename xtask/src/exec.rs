@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -33,18 +33,34 @@ pub(crate) fn cargo() -> Command {
 
 /// Runs a command and prints how long it took. Fails if the command does.
 pub(crate) fn must(what: &str, command: &mut Command) -> Result<()> {
+    timed(what, || {
+        let status = command.status().with_context(|| format!("{what}: cannot start {command:?}"))?;
+        ensure!(status.success(), "{what} failed: {status}");
+        Ok(())
+    })
+}
+
+/// Like [`must`]; returns what the command prints to stdout.
+pub(crate) fn must_say(what: &str, command: &mut Command) -> Result<String> {
+    timed(what, || {
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.with_context(|| format!("{what}: cannot start {command:?}"))?;
+        ensure!(output.status.success(), "{what} failed: {}", output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    })
+}
+
+/// Does something and prints how long it took.
+pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("── {what}");
     let begin = Instant::now();
-    let status = command.status().with_context(|| format!("{what}: cannot start {command:?}"))?;
+    let result = work();
     println!(
         "── {what}: {} after {:.1} s",
-        if status.success() { "ok" } else { "FAILED" },
+        if result.is_ok() { "ok" } else { "FAILED" },
         begin.elapsed().as_secs_f64()
     );
-    if !status.success() {
-        bail!("{what} failed: {status}");
-    }
-    Ok(())
+    result
 }
 
 /// Returns what a command prints. Fails if the command does.

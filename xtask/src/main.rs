@@ -23,6 +23,7 @@ mod python;
 mod rust_source;
 mod server;
 mod test;
+mod test_jobs;
 mod upgrade;
 mod web;
 

@@ -2,15 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use waypost_testkit::PROGRAMS;
 use waypost_testkit::postgres::{NO_POSTGRES, POSTGRES};
 
-use crate::exec::{binary, cache_dir, cargo, must, output, program, root};
-
-/// The variable that says how many tests run at once.
-const THREADS: &str = "RUST_TEST_THREADS";
+use crate::exec::{binary, cache_dir, cargo, must, must_say, output, program, root, timed};
+use crate::test_jobs::{THREADS, TestBinary};
 
 /// The variable with a Python interpreter that has moto, a local AWS.
 const MOTO_PYTHON: &str = "WAYPOST_TEST_MOTO_PYTHON";
@@ -22,53 +21,58 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
     let moto = crate::python::with_packages("moto", MOTO)?;
-    let command = |targets: &[&str]| {
-        let mut test = cargo();
-        // One failure does not hide the others.
-        test.args(["test", "--workspace", "--quiet", "--no-fail-fast"]).args(targets);
-        if std::env::var_os(THREADS).is_none() {
-            // Most tests wait for programs that they started.
-            let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            test.env(THREADS, (2 * cores).to_string());
-        }
-        test
+    // Most tests wait for programs that they started.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let with_programs = |command: &mut Command| {
+        command.env(POSTGRES, server.url("postgres")).env(MOTO_PYTHON, &moto);
     };
-    let test = |targets: &[&str]| {
-        let mut test = command(targets);
-        test.env(POSTGRES, server.url("postgres")).env(MOTO_PYTHON, &moto);
-        test
-    };
-    if filter.is_empty() {
-        must("build the tests", &mut test(&["--no-run"]))?;
-        // Most of their time, the fault tests wait for leases to end.
-        let mut faults = test(&["--test", "faults", "--", "--include-ignored"]);
-        let faults = std::thread::spawn(move || faults.output());
-        // What `cargo test` runs must pass without the programs that were installed above.
-        let mut plain = command(&["--lib", "--bins", "--test", "it"]);
-        let bare = bare_path()?;
-        plain.env(POSTGRES, NO_POSTGRES).env(PROGRAMS, &bare).env("PATH", &bare);
-        let plain = must("tests that need only Rust", &mut plain);
-        let mut others = test(&["--lib", "--bins", "--test", "it", "--", "--ignored"]);
-        let others = must("tests that need other programs", &mut others).and(plain);
-        let faults = faults.join().expect("a thread that does not panic").context("the fault tests")?;
-        let said = [faults.stdout, faults.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-        println!("── fault tests: {}\n{}", faults.status, said.concat());
-        others?;
-        ensure!(faults.status.success(), "the fault tests failed");
-    } else {
+    if !filter.is_empty() {
         let (cargo_arguments, names) =
             filter.split_at(filter.iter().position(|word| *word == "--").unwrap_or(filter.len()));
-        let words =
-            [cargo_arguments, &["--", "--include-ignored"], names.get(1..).unwrap_or_default()].concat();
-        must("cargo test", &mut test(&words))?;
+        let mut test = cargo();
+        test.args(["test", "--workspace", "--quiet", "--no-fail-fast"]).args(cargo_arguments);
+        test.args(["--", "--include-ignored"]).args(names.get(1..).unwrap_or_default());
+        if std::env::var_os(THREADS).is_none() {
+            test.env(THREADS, (2 * cores).to_string());
+        }
+        with_programs(&mut test);
+        return must("cargo test", &mut test);
     }
-    if filter.is_empty() {
-        crate::web::check()?;
-        third_party_validators(&build()?)?;
-        crate::clients::run_one(&test_build()?)?;
-        browser()?;
+
+    // The last of the two is what the tests start, and has to stay in its place.
+    let plain = build()?;
+    let mut build = cargo();
+    build.args(["test", "--workspace", "--quiet", "--no-run", "--message-format=json-render-diagnostics"]);
+    let binaries = TestBinary::built(&must_say("build the tests", &mut build)?)?;
+    let program = test_program()?;
+    let bare = bare_path()?;
+    let (faults, others): (Vec<_>, Vec<_>) = binaries.iter().partition(|one| one.target == "faults");
+    let mut jobs = Vec::new();
+    // Most of their time, the fault tests wait for leases to end.
+    for faults in faults {
+        let mut job = faults.job("faults", &["--include-ignored"], 2 * cores);
+        with_programs(&mut job.command);
+        jobs.push(job);
     }
-    Ok(())
+    for binary in others {
+        // What `cargo test` runs must pass without the programs that were installed above.
+        let mut job = binary.job("needs only Rust", &[], 2 * cores);
+        job.command.env(POSTGRES, NO_POSTGRES).env(PROGRAMS, &bare).env("PATH", &bare);
+        jobs.push(job);
+        let mut job = binary.job("needs other programs", &["--ignored"], 2 * cores);
+        with_programs(&mut job.command);
+        jobs.push(job);
+    }
+    std::thread::scope(|scope| {
+        let clients = scope.spawn(|| {
+            crate::web::check()?;
+            third_party_validators(&plain)?;
+            crate::clients::run_one(&program)
+        });
+        let tests = timed("tests", || crate::test_jobs::run(jobs, cores + 1));
+        clients.join().expect("a thread that does not panic").and(tests)
+    })?;
+    crate::web::journeys(&program)
 }
 
 /// Programs that a machine with Rust may lack, besides those that [`crate::apt`] installs. A name stands for all that begin
@@ -119,15 +123,26 @@ pub(crate) fn screenshots() -> Result<()> {
     crate::web::screenshots(&test_build()?)
 }
 
+/// Builds the program as users do, and returns a copy: the next build of the tests takes its place.
 fn build() -> Result<PathBuf> {
     must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
-    let built = binary("debug");
-    lacks_injection(&built)?;
+    lacks_injection(&binary("debug"))?;
     // The one that people use, if they have built it.
     if binary("release").exists() {
         lacks_injection(&binary("release"))?;
     }
-    Ok(built)
+    copied("plain-build", "waypost")
+}
+
+/// Copies the program that was built last to a place where no build replaces it.
+fn copied(folder: &str, name: &str) -> Result<PathBuf> {
+    let folder = std::path::absolute(cache_dir())?.join(folder);
+    std::fs::create_dir_all(&folder)?;
+    let copy = folder.join(name);
+    // A copy that still runs cannot be written to.
+    let _absent = std::fs::remove_file(&copy);
+    std::fs::copy(binary("debug"), &copy).context("copy the program")?;
+    Ok(copy)
 }
 
 /// Builds the program that third-party clients and browsers start. Its account's home is `$HOME`, which they set to a folder of
@@ -139,18 +154,18 @@ fn test_build() -> Result<PathBuf> {
         "build the binary for tests",
         cargo().args(["build", "--quiet", "--package", "waypost"]).args(feature),
     )?;
-    let folder = std::path::absolute(cache_dir())?.join("test-build");
-    std::fs::create_dir_all(&folder)?;
-    let injected = folder.join("waypost-injected");
-    // A copy that still runs cannot be written to.
-    let _absent = std::fs::remove_file(&injected);
-    std::fs::copy(binary("debug"), &injected).context("copy the program")?;
+    test_program()
+}
+
+/// Returns what starts the program that was built last, as above.
+fn test_program() -> Result<PathBuf> {
+    let injected = copied("test-build", "waypost-injected")?;
     ensure!(has_injection(&std::fs::read(&injected)?), "{} reads no {INJECTED}…", injected.display());
     let script = format!(
         "#!/bin/sh\nWAYPOST_INJECTED_HOME=\"$HOME\" WAYPOST_INJECTED_ANCESTORS= exec '{}' \"$@\"\n",
         injected.display()
     );
-    let program = folder.join("waypost");
+    let program = injected.with_file_name("waypost");
     std::fs::write(&program, script)?;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
     Ok(program)

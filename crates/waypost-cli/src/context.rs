@@ -16,7 +16,7 @@ use waypost_service::{
     Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, awaits_approval,
     may_start_tasks, resolve_task,
 };
-use waypost_store::{Durability, MemoryStore, PlanStore, Query, Sort, Store, open};
+use waypost_store::{Durability, MemoryStore, PlanStore, Query, Sort, Store, open, open_for_one_command};
 use waypost_text::sanitize_line;
 
 use crate::actor::{account, evidence};
@@ -24,6 +24,7 @@ use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
 use crate::output::Output;
+use crate::runner::typeable;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
 
@@ -205,7 +206,7 @@ impl Context {
         if place.is_absent() {
             return Ok(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open_for_one_command(&place.location, Durability::default())?)))
     }
 
     /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
@@ -446,6 +447,7 @@ impl Context {
             return self.out.value(&answer);
         }
         let said = if committed.changed { said.to_owned() } else { format!("{said}: nothing to change") };
+        let said = typeable(&said);
         self.out.line(format!("{said} (plan {}, version {})", committed.plan, committed.version));
         if !ready.is_empty() {
             self.out.line(ready);

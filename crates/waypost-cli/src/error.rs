@@ -1,5 +1,6 @@
 //! The failure of a command: the message, the hint, the facts for programs, and the exit code. Does not print; `output` does.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -11,6 +12,7 @@ use waypost_text::sanitize;
 
 use waypost_text::reveal;
 
+use crate::runner::typeable;
 use crate::view::differences;
 
 /// Maximum number of problems shown to people; programs get all of them.
@@ -107,12 +109,19 @@ impl Failure {
     pub fn file(path: &Path, error: &std::io::Error) -> Self {
         let path = path.display();
         match error.kind() {
-            std::io::ErrorKind::NotFound => {
+            ErrorKind::NotFound => {
                 Self::new(Exit::NotFound, format!("{path} does not exist"), "check the path")
             }
-            std::io::ErrorKind::AlreadyExists => Self::failed(
+            ErrorKind::AlreadyExists => Self::failed(
                 format!("{path} exists already"),
                 "choose another name, or use --force to replace it",
+            ),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Self::failed(format!("{path}: no disk space is left"), "free disk space, then try again")
+            }
+            ErrorKind::NotADirectory => Self::failed(
+                format!("{path}: a folder of this path is a file"),
+                "move that file away, then try again",
             ),
             _ => Self::failed(format!("{path}: {error}"), "check the permissions of the path"),
         }
@@ -180,9 +189,9 @@ impl Failure {
         let mut error = Map::new();
         error.insert("code".to_owned(), self.code.clone().into());
         // These are shown to people, also by programs; the facts stay as they are.
-        error.insert("message".to_owned(), sanitize(&self.message).into());
+        error.insert("message".to_owned(), sanitize(&typeable(&self.message)).into());
         if !self.hint.is_empty() {
-            error.insert("hint".to_owned(), sanitize(&self.hint).into());
+            error.insert("hint".to_owned(), sanitize(&typeable(&self.hint)).into());
         }
         error.extend((*self.facts).clone());
         if !notes.is_empty() {

@@ -17,6 +17,7 @@ pub mod plan_folder;
 pub mod plan_input;
 pub mod question_prompt;
 pub mod repository;
+pub mod runner;
 pub mod shared_branch;
 pub mod signals;
 pub mod signing;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use waypost_text::{escape_json, sanitize, sanitize_line, terminal_text, truncate};
 
 use crate::error::{Failure, Outcome};
+use crate::runner::typeable;
 use crate::style::Look;
 
 /// The width that is assumed without a terminal.
@@ -118,14 +119,14 @@ impl Output {
     /// Prints a message for people to stderr. Omitted with JSON output.
     pub fn say(&self, words: impl AsRef<str>) {
         if !self.json {
-            self.talk(&sanitize(words.as_ref()));
+            self.talk(&sanitize(&typeable(words.as_ref())));
         }
     }
 
     /// Reports a note to people, or to programs in the JSON output, because it may matter to them.
     pub fn note(&mut self, words: impl AsRef<str>) {
         if self.json {
-            self.notes.push(words.as_ref().to_owned());
+            self.notes.push(typeable(words.as_ref()).into_owned());
         } else {
             self.note_now(words);
         }
@@ -133,7 +134,7 @@ impl Output {
 
     /// Reports a note to stderr at once, for programs as a JSON object: for commands whose output is not one JSON value.
     pub fn note_now(&self, words: impl AsRef<str>) {
-        let words = words.as_ref();
+        let words = &*typeable(words.as_ref());
         if self.json {
             return self.talk(&json_line(&serde_json::json!({ "note": sanitize(words) })));
         }
@@ -147,13 +148,13 @@ impl Output {
             return self.talk(&json_line(&failure.to_json(&self.notes)));
         }
         let error = painted("error:", Look::Red, self.color_talk);
-        self.talk(&format!("{error} {}", sanitize(&failure.message)));
+        self.talk(&format!("{error} {}", sanitize(&typeable(&failure.message))));
         for detail in &failure.details {
-            self.talk(&sanitize(detail));
+            self.talk(&sanitize(&typeable(detail)));
         }
         if !failure.hint.is_empty() {
             let hint = painted("hint:", Look::Cyan, self.color_talk);
-            self.talk(&format!("{hint} {}", sanitize(&failure.hint)));
+            self.talk(&format!("{hint} {}", sanitize(&typeable(&failure.hint))));
         }
     }
 

@@ -45,7 +45,9 @@ pub fn difference_lines(
                 lines.push((Sign::Gone, format!("- {task}  {}", short(description))));
             }
             Difference::Plan { field, before, after } => {
-                changed(field, before, after, texts, short, &mut lines)
+                // People know the field by the command that sets it.
+                let name = if *field == "status" { "note" } else { field };
+                changed(name, before, after, texts, short, &mut lines);
             }
             Difference::Task { task, field, before, after } => {
                 changed(&format!("{task} {field}"), before, after, texts, short, &mut lines);

@@ -87,7 +87,10 @@ fn event_words(event: &Event) -> String {
                 parts = vec![format!("changed {}", parts.join(", "))];
             }
             if let Some(status) = status {
-                parts.push(with("status", if status.is_empty() { "(none)" } else { status }));
+                parts.push(match status.as_str() {
+                    "" => "cleared the note".to_owned(),
+                    note => with("note", note),
+                });
             }
             parts.join("; ")
         }

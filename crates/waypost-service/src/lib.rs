@@ -95,7 +95,7 @@ pub use task_search::{
     FoundTask, FoundTasks, SEARCH_WORDS_MAX, SEARCHED_PLANS_MAX, SEARCHED_TASKS_MAX, TaskSearch,
 };
 pub use update::{FileDraft, SourceText, UpdateReply};
-pub use wait_reasons::{Explanation, Reason, is_to_be_skipped, waiting_text, why};
+pub use wait_reasons::{Explanation, Reason, is_to_be_skipped, waiting_text, why, why_open};
 pub use waypost_git::Repository;
 pub use waypost_operation::{AnswerKind, Conflict, ConflictKind, ConflictVersion};
 pub use worker_registry::Heartbeat;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use waypost_core::{
     BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, StartRefusal,
-    StartRefusalReason, Status, TaskId, Timestamp,
+    StartRefusalReason, Status, Task, TaskId, Timestamp,
 };
 use waypost_store::{HeldLock, PlanStore, Query, Worker, WriteError};
 use waypost_text::{one_line, quote};
@@ -62,6 +62,22 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     let is_free = reasons.is_empty();
     reasons.extend(worker(plans, plan, task, is_free)?);
     Ok(Explanation { standing, reasons, warnings })
+}
+
+/// Explains what the tasks of a plan that have not ended wait for: the first `max` of them in the plan's order, and how many
+/// there are.
+pub fn why_open(
+    plans: &PlanStore,
+    plan: &PlanId,
+    max: usize,
+) -> Result<(Vec<(TaskId, Explanation)>, usize), WriteError> {
+    let (open, total) = plans.view(plan, |plan, _| {
+        let is_open = |task: &&Task| !task.state.status.is_finished();
+        let open = || plan.tasks().map(|(task, _)| task).filter(is_open);
+        (open().take(max).map(|task| task.spec.id.clone()).collect::<Vec<_>>(), open().count())
+    })?;
+    let explained = open.into_iter().map(|task| why(plans, plan, &task).map(|why| (task, why)));
+    Ok((explained.collect::<Result<_, _>>()?, total))
 }
 
 /// Returns the unfinished external tasks that a pending task and its ancestors depend on.
@@ -126,7 +142,10 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
                 .map(|name| match (known.get(&name), plan.effective_status(&name)) {
                     (Some(words), _) => format!("{name} ({words})"),
                     (None, Some(_)) if is_to_be_skipped(plan, &name) => format!("{name} (to be skipped)"),
-                    (None, Some(standing)) => format!("{name} ({})", standing.as_str()),
+                    (None, Some(standing)) => match holder(plan, &name, standing) {
+                        Some(worker) => format!("{name} ({}, {worker})", standing.as_str()),
+                        None => format!("{name} ({})", standing.as_str()),
+                    },
                     (None, None) => name,
                 })
                 .collect();
@@ -144,6 +163,12 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
         BlockReason::Skip { task: skipped } => ("skip", skip_text(Some(task.as_str()), &skipped)),
     };
     Reason { kind, words, fact }
+}
+
+/// Returns who works on a task now, or has it queued.
+fn holder<'a>(plan: &'a Plan, task: &str, standing: EffectiveStatus) -> Option<&'a str> {
+    let is_held = matches!(standing, EffectiveStatus::Queued | EffectiveStatus::Running);
+    plan.task(task).filter(|_| is_held)?.state.worker.as_deref()
 }
 
 /// Says what a task waits for, as far as its plan knows.

@@ -139,6 +139,9 @@ impl StoreError {
             Self::TooNew { .. } => "update Waypost",
             Self::Busy => "try again; if it lasts, see which process holds the store",
             Self::HolderStopped { .. } => "continue that process (kill -CONT) or end it, then try again",
+            Self::Files { source, .. } if source.kind() == ErrorKind::IsADirectory => {
+                "name a file, for example sqlite:FOLDER/waypost.db"
+            }
             Self::Files { .. } => "see that the path exists and may be read and written",
             Self::DiskFull { .. } => "free disk space, then try again",
             Self::StoreRemoved { .. } => "put it back, or restore a backup, then start again",

@@ -49,7 +49,7 @@ pub use maintenance::prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UN
 pub use maintenance::verify::{Anchor, BadAnchor, HistoryBreak, Verified};
 pub use metrics::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use named_lock::{HOLD_SECONDS, NamedLock};
-pub use open::open;
+pub use open::{open, open_for_one_command};
 pub use plans::PlanStore;
 pub use plans::request::{
     Answer, AppendCommands, BuildCommands, Committed, Conflict, MakeRows, NewPlan, SharedGroup, SharedRow,

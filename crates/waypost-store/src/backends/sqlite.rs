@@ -64,10 +64,19 @@ pub struct SqliteStore {
     identity: Option<FileIdentity>,
     /// The schema of the file, if this build can only read it.
     newer_schema: Option<u32>,
-    /// Whether this user can only read the file.
-    read_only: bool,
+    access: FileAccess,
     writer: Mutex<Option<Connection>>,
     reader: Mutex<Option<Connection>>,
+}
+
+/// What can be done with the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileAccess {
+    Write,
+    /// This user can only read it.
+    Read,
+    /// It can be read; the disk is full.
+    ReadOnFullDisk,
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -157,20 +166,35 @@ impl SqliteStore {
     /// Opens the file, creates it if it does not exist, and migrates its schema. A file that a newer Waypost has migrated
     /// is opened for reading, or refused if that build does not allow it. So is one that this user can only read.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
-        let read_only = is_read_only(path);
-        if !read_only {
-            crate::dirs::make_folder(folder_of(path))?;
-            crate::dirs::make_file(path);
+        if path.is_dir() {
+            let error = std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder");
+            return Err(StoreError::files(path, error));
         }
-        Self::open_existing(path, durability, read_only)
+        if is_read_only(path) {
+            return Self::open_existing(path, durability, FileAccess::Read);
+        }
+        crate::dirs::make_folder(folder_of(path))?;
+        crate::dirs::make_file(path);
+        Self::open_existing(path, durability, FileAccess::Write)
+    }
+
+    /// Opens the file for one command that may only read. The files through which processes coordinate need space: on a full disk
+    /// the file is read without them.
+    pub fn open_for_one_command(path: &Path, durability: Durability) -> Result<Self> {
+        match Self::open(path, durability) {
+            Err(error @ StoreError::DiskFull { .. }) => {
+                Self::open_existing(path, durability, FileAccess::ReadOnFullDisk).map_err(|_| error)
+            }
+            opened => opened,
+        }
     }
 
     /// Opens a file that exists, to read it. Does not migrate it: one of an earlier schema is refused.
     pub fn open_to_read(path: &Path) -> Result<Self> {
-        Self::open_existing(path, Durability::default(), true)
+        Self::open_existing(path, Durability::default(), FileAccess::Read)
     }
 
-    fn open_existing(path: &Path, durability: Durability, read_only: bool) -> Result<Self> {
+    fn open_existing(path: &Path, durability: Durability, access: FileAccess) -> Result<Self> {
         let bell = ChangeSignal::new(beside(path, "bell"));
         let mut store = Self {
             path: path.to_owned(),
@@ -178,14 +202,14 @@ impl SqliteStore {
             bell,
             identity: None,
             newer_schema: None,
-            read_only,
+            access,
             writer: Mutex::new(None),
             reader: Mutex::new(None),
         };
         let mut connection = store.connect()?;
-        store.newer_schema = match read_only {
-            false => schema::bring_up_to_date(&mut connection, &store.location())?,
-            true => {
+        store.newer_schema = match access {
+            FileAccess::Write => schema::bring_up_to_date(&mut connection, &store.location())?,
+            FileAccess::Read | FileAccess::ReadOnFullDisk => {
                 schema::must_be_usable(&connection, &store.location())?;
                 let found = schema::version(&connection)?;
                 if found < schema::KNOWN {
@@ -245,6 +269,9 @@ impl SqliteStore {
 
     /// The error of a file that has to be written and cannot be.
     fn cannot_write(&self, what: &str) -> StoreError {
+        if self.access == FileAccess::ReadOnFullDisk {
+            return StoreError::DiskFull { what: self.location() };
+        }
         let why = format!("it {what}, and this user cannot write the file or its folder");
         StoreError::files(&self.path, std::io::Error::new(std::io::ErrorKind::PermissionDenied, why))
     }
@@ -282,9 +309,9 @@ impl SqliteStore {
         };
         // The file is there already: a missing one must not be replaced by an empty one.
         let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
-        let opened = match self.read_only {
-            true => self.connect_to_read(),
-            false => Connection::open_with_flags(&self.path, flags),
+        let opened = match self.access {
+            FileAccess::Write => Connection::open_with_flags(&self.path, flags),
+            FileAccess::Read | FileAccess::ReadOnFullDisk => self.connect_to_read(),
         };
         let mut connection = opened.map_err(named)?;
         connection.busy_handler(Some(wait_for_others)).map_err(named)?;
@@ -294,7 +321,7 @@ impl SqliteStore {
         };
         let mode: String =
             connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(named)?;
-        if mode != "wal" && !self.read_only {
+        if mode != "wal" && self.access == FileAccess::Write {
             connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(named)?;
         }
         connection
@@ -314,7 +341,7 @@ impl Store for SqliteStore {
         if let Some(found) = self.newer_schema {
             return Err(StoreError::TooNew { what: self.location(), found, known: schema::KNOWN });
         }
-        if self.read_only {
+        if self.access != FileAccess::Write {
             return Err(self.cannot_write("has to be written for this"));
         }
         self.must_be_there()?;

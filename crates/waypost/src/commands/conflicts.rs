@@ -9,6 +9,7 @@ use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::files;
 use waypost_cli::shared_branch;
 use waypost_cli::view::text;
+use waypost_cli::runner;
 
 /// Columns of a version that stands on the line of its author.
 const VALUE_COLUMNS_MAX: usize = 60;
@@ -126,7 +127,8 @@ fn show(context: &mut Context, plan: &str, conflict: &Conflict) {
         AnswerKind::Dismiss => "--dismiss",
     });
     let options = options.collect::<Vec<_>>().join(" | ");
-    context.out.line(format!("  answer: waypost resolve {place} {} {options}", conflict.subject));
+    let answer = format!("waypost resolve {place} {} {options}", conflict.subject);
+    context.out.line(format!("  answer: {}", runner::command(&answer)));
 }
 
 /// How many lines all versions of a text begin and end with. Nobody has to look for what differs.

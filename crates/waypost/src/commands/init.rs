@@ -26,6 +26,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::load_config::{self, Folders};
 use waypost_cli::output;
+use waypost_cli::runner::{NAME, runner_of};
 use waypost_cli::store_location::IGNORED;
 use waypost_cli::trust_prompt;
 use waypost_cli::workspace_config::FILE as CONFIG_FILE;
@@ -182,7 +183,7 @@ impl Init {
         let mut arguments = vec!["mcp".to_owned()];
         arguments.extend(context.store_arguments());
         let launcher = self.command.as_deref().unwrap_or_else(|| {
-            std::env::current_exe().ok().and_then(|program| runner_of(&program)).unwrap_or(merge::NAME)
+            std::env::current_exe().ok().and_then(|program| runner_of(&program)).unwrap_or(NAME)
         });
         Entry {
             launcher: Launcher::new(launcher),
@@ -317,19 +318,6 @@ impl Init {
     }
 }
 
-/// The package runner that keeps our program in its cache, if this one does.
-fn runner_of(program: &Path) -> Option<&'static str> {
-    let folders: Vec<_> = program.iter().filter_map(|part| part.to_str()).collect();
-    let is_in_uv = |pair: &[&str]| pair[0] == "uv" && pair[1].starts_with("archive-v");
-    if folders.contains(&"_npx") {
-        Some("npx")
-    } else if folders.windows(2).any(is_in_uv) {
-        Some("uvx")
-    } else {
-        None
-    }
-}
-
 /// The name in messages of a file in Waypost's own folder.
 fn name_of(folders: &Folders, file: &str) -> String {
     let path = folders.own.join(file);
@@ -415,17 +403,6 @@ mod tests {
     use waypost_config::Config;
 
     use super::*;
-
-    #[test]
-    fn a_program_in_the_cache_of_a_runner_is_started_by_that_runner() {
-        let check = |program: &str, expected| assert_eq!(runner_of(Path::new(program)), expected);
-        let npx = "/home/ada/.npm/_npx/0a1b/node_modules/@waypost/linux-x64/bin/waypost";
-        check(npx, Some("npx"));
-        check("/home/ada/.cache/uv/archive-v0/x7/bin/waypost", Some("uvx"));
-        check("/home/ada/.local/share/uv/tools/waypost/bin/waypost", None);
-        check("/usr/lib/node_modules/@waypost/linux-x64/bin/waypost", None);
-        check("/usr/bin/waypost", None);
-    }
 
     #[test]
     fn the_new_configuration_says_nothing_and_what_it_shows_is_right() {

@@ -37,9 +37,9 @@ pub(crate) struct List {
     /// Only plans in one of these phases
     #[arg(long, value_delimiter = ',', value_parser = phase)]
     phase: Vec<Phase>,
-    /// Only plans with exactly this free-text status
-    #[arg(long)]
-    status: Option<String>,
+    /// Only plans with exactly this note
+    #[arg(long, alias = "status")]
+    note: Option<String>,
     /// Only plans of this agent
     #[arg(long)]
     owner: Option<String>,
@@ -79,7 +79,7 @@ impl List {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=PLANS_MAX)?;
         let narrowed = !self.phase.is_empty()
-            || [&self.status, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
+            || [&self.note, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
         let query = Query {
             shelf: match (self.archived, self.all) {
                 (true, _) => ArchiveFilter::Archived,
@@ -87,7 +87,7 @@ impl List {
                 (false, false) => ArchiveFilter::Current,
             },
             phases: self.phase,
-            status: self.status,
+            status: self.note,
             owner: self.owner,
             queue: self.queue,
             text: self.search,

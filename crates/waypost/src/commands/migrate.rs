@@ -12,6 +12,7 @@ use waypost_text::count;
 use waypost_cli::approval_prompt::{self, unusable};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::runner::typeable;
 
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
@@ -119,7 +120,8 @@ fn migrate_approvals(context: &mut Context) -> Outcome {
     }
     context.out.line(format!("approved {approved} of {}", count(total, "plan")));
     for preview in skipped {
-        context.out.line(format!("not approved: plan {} (`waypost approve {}`)", preview.plan, preview.plan));
+        let plan = &preview.plan;
+        context.out.line(typeable(&format!("not approved: plan {plan} (`waypost approve {plan}`)")));
     }
     Ok(())
 }

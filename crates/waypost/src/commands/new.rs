@@ -15,7 +15,7 @@ Prints the new plan's id, so that a script can keep it.
 
 Examples:
   waypost new 'Move to JWT' --goal 'Sessions survive a restart'
-  waypost new 'Release 2.0' --task 'Write the notes' --task 'Tag it' --status idle
+  waypost new 'Release 2.0' --task 'Write the notes' --task 'Tag it' --note idle
   waypost new 'Design' --body-file design.md
   PLAN=$(waypost new 'Nightly clean-up')";
 
@@ -33,9 +33,9 @@ pub(crate) struct New {
     /// Read the body from a file; - is standard input
     #[arg(long, value_name = "FILE")]
     body_file: Option<String>,
-    /// Free-text status
-    #[arg(long)]
-    status: Option<String>,
+    /// Note, free text for where the plan stands
+    #[arg(long, alias = "status")]
+    note: Option<String>,
     /// Agent that owns the plan [default: the calling agent]
     #[arg(long)]
     owner: Option<String>,
@@ -72,7 +72,7 @@ impl New {
         let mut draft = Draft::new(self.title.unwrap_or_default());
         let spec = &mut draft.spec;
         (spec.goal, spec.body) = (self.goal.unwrap_or_default(), body);
-        (spec.status, spec.queue) = (self.status.unwrap_or_default(), self.queue.unwrap_or_default());
+        (spec.status, spec.queue) = (self.note.unwrap_or_default(), self.queue.unwrap_or_default());
         spec.owner = self.owner.unwrap_or_default();
         for (number, description) in self.tasks.into_iter().enumerate() {
             let id = TaskId::new(format!("t{}", number + 1));

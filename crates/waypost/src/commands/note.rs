@@ -1,4 +1,5 @@
-//! `waypost note`: shows or sets the free-text status that a plan's author gives it. It does not affect execution.
+//! `waypost note`: prints or sets the note of a plan, free text for where it stands. It does not affect execution. The stored
+//! field is called `status`, in JSON too.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -20,7 +21,7 @@ Examples:
 pub(crate) struct Note {
     /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Text; without it, the note is shown, with the plan's version on the next line
+    /// Text; without it, the note is printed
     words: Vec<String>,
     /// Clear the note
     #[arg(long, conflicts_with = "words")]
@@ -41,7 +42,7 @@ impl Note {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OldSpelling {
-    /// Print a plan's note, and its version on the next line (the same as `waypost note`)
+    /// Print a plan's note (the same as `waypost note`)
     Get(Get),
     /// Set a plan's note; without text, clear it (the same as `waypost note`)
     Set(Set),
@@ -57,7 +58,7 @@ pub(crate) struct Get {
 pub(crate) struct Set {
     /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Status text
+    /// Text
     words: Vec<String>,
     #[command(flatten)]
     guard: Guard,
@@ -82,8 +83,11 @@ impl Get {
                 .out
                 .value(&json!({ "id": head.id, "status": head.status, "version": head.version }));
         }
-        context.out.line(&head.status);
-        context.out.line(format!("version {}", head.version));
+        if head.status.is_empty() {
+            context.out.say(format!("plan {} has no note", head.id));
+        } else {
+            context.out.line(&head.status);
+        }
         Ok(())
     }
 }
@@ -92,8 +96,7 @@ impl Set {
     fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let status = self.words.join(" ");
-        let said =
-            if status.is_empty() { "cleared the status".to_owned() } else { format!("status: {status}") };
+        let said = if status.is_empty() { "cleared the note".to_owned() } else { format!("note: {status}") };
         let changes = PlanChanges { status: Some(status), ..PlanChanges::default() };
         let ops = vec![EditOp::RevisePlan(Box::new(changes))];
         let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;

@@ -14,6 +14,7 @@ use crate::commands::list::other_folders;
 use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::foreign_folders::ForeignFolder;
+use waypost_cli::runner::command;
 use waypost_cli::style::Look;
 use waypost_cli::view::text;
 
@@ -132,7 +133,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     if context.out.json {
         let of = |part: usize| -> Vec<Value> {
             let rows = rows.iter().filter(|row| row.part == part);
-            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": row.command })).collect()
+            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": command(&row.command) })).collect()
         };
         let mut value = json!({ "store": place, "plans": total, "more": page.next.is_some() });
         for (part, (name, _)) in PARTS.iter().enumerate() {
@@ -149,17 +150,26 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let archived = if total == 0 { total_of(ArchiveFilter::Archived)? } else { 0 };
     if archived > 0 {
         let archived = count(usize::try_from(archived).unwrap_or(usize::MAX), "plan");
-        context.out.line(format!("{archived}, archived: waypost list --archived"));
+        context.out.line(format!("{archived}, archived: {}", command("waypost list --archived")));
     } else if total == 0 {
         context.out.line("no plans yet");
-        context.out.line("  waypost demo               see a plan run, in a temporary folder");
-        context.out.line("  waypost new 'Move to JWT'  create a plan; or: waypost import FILE");
-        context.out.line("  waypost init               connect your agents");
+        let rows = [
+            ("waypost demo", "see a plan run, in a temporary folder"),
+            ("waypost new 'Move to JWT'", "create a plan"),
+            ("waypost import FILE", "take over a plan of another tool"),
+            ("waypost init", "connect your agents"),
+        ]
+        .map(|(line, does)| (command(line), does));
+        let widest = rows.iter().map(|(line, _)| width(line)).max().unwrap_or(0);
+        for (line, does) in rows {
+            context.out.line(format!("  {}  {does}", pad(&line, widest)));
+        }
     } else {
         let quiet = if rows.is_empty() { "nothing waits, runs or has failed; " } else { "" };
         context.out.line(format!(
-            "{quiet}{} in all: waypost list",
-            count(usize::try_from(total).unwrap_or(usize::MAX), "plan")
+            "{quiet}{} in all: {}",
+            count(usize::try_from(total).unwrap_or(usize::MAX), "plan"),
+            command("waypost list")
         ));
     }
     foreign.iter().for_each(|folder| context.out.say(folder.describe()));
@@ -180,10 +190,11 @@ fn print<'a>(context: &mut Context, title: &str, rows: impl Iterator<Item = &'a 
     let columns = (widest(&|row| row.head.id.to_string()), widest(&what));
     for row in shown {
         let (id, what) = (pad(row.head.id.as_str(), columns.0), pad(&what(row), columns.1));
-        context.out.line(format!("  {id}  {what}  {}", row.command));
+        context.out.line(format!("  {id}  {what}  {}", command(&row.command)));
     }
     if rows.len() > ROWS_MAX {
-        context.out.line(format!("  and {} more: waypost list --sort attention", rows.len() - ROWS_MAX));
+        let list = command("waypost list --sort attention");
+        context.out.line(format!("  and {} more: {list}", rows.len() - ROWS_MAX));
     }
 }
 

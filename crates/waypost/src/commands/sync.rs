@@ -7,6 +7,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::shared_branch;
 use waypost_cli::view::text;
+use waypost_cli::runner::typeable;
 
 const EXAMPLES: &str = "\
 Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes \
@@ -92,7 +93,7 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
     if report.questions > 0 {
         let is = if report.questions == 1 { "is" } else { "are" };
         let count = text::count(report.questions, "question");
-        out.line(format!("{count} {is} open: `waypost conflicts`"));
+        out.line(typeable(&format!("{count} {is} open: `waypost conflicts`")));
     }
     for aside in &report.kept_aside {
         out.line(format!("plan {} is not imported: {}", aside.plan, aside.reason));
@@ -101,7 +102,8 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
     if !report.withheld.is_empty() {
         let plans = text::count(report.withheld.len(), "plan");
         let is = if report.withheld.len() == 1 { "is" } else { "are" };
-        out.line(format!("{plans} from {branch} can be read and {is} offered to no agent: `waypost trust`"));
+        let words = format!("{plans} from {branch} can be read and {is} offered to no agent: `waypost trust`");
+        out.line(typeable(&words));
     }
     match (&report.remote, report.pushed) {
         (None, _) => out.say("this repository has no such remote; the plans are on the branch here"),

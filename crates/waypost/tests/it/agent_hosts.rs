@@ -207,19 +207,55 @@ fn a_runner_works_for_those_who_have_nothing_installed() {
 
     // A program in the cache of npx is not there tomorrow, nor at a colleague's.
     let cached = Workspace::new();
-    let folder = cached.root.join("_npx/0a/node_modules/@waypost/linux-x64/bin");
-    fs::create_dir_all(&folder).unwrap();
-    let program = folder.join("waypost");
-    if fs::hard_link(env!("CARGO_BIN_EXE_waypost"), &program).is_err() {
-        fs::copy(env!("CARGO_BIN_EXE_waypost"), &program).unwrap();
-    }
-    let mut command = cached.command(program.to_str().unwrap());
+    let mut command = cached.command(in_cache_of_npx(&cached).to_str().unwrap());
     ran(&command.args(["init", "--client", "claude"]).output().unwrap());
     assert_eq!(entry(&cached), npx);
 
     let path = Workspace::new();
     let said = text(&path.waypost(&["init", "--client", "claude", "--command", "/opt/waypost"])).1;
     assert!(said.contains("/opt/waypost is a path of this machine: do not commit it"), "{said}");
+}
+
+/// Puts the program where npx keeps it.
+fn in_cache_of_npx(workspace: &Workspace) -> PathBuf {
+    let folder = workspace.root.join("_npx/0a/node_modules/@waypost/linux-x64/bin");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join("waypost");
+    if fs::hard_link(env!("CARGO_BIN_EXE_waypost"), &program).is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_waypost"), &program).unwrap();
+    }
+    program
+}
+
+#[test]
+fn the_commands_that_a_runner_prints_start_with_it() {
+    let workspace = Workspace::new();
+    let program = in_cache_of_npx(&workspace);
+    let installed = workspace.root.join("installed");
+    fs::create_dir_all(&installed).unwrap();
+    fs::write(installed.join("waypost"), "").unwrap();
+    let said = |arguments: &[&str], on_path: &Path| {
+        let path = std::env::join_paths([program.parent().unwrap(), on_path]).unwrap();
+        let mut command = workspace.command(program.to_str().unwrap());
+        let (out, err) = text(&command.args(arguments).env("PATH", path).output().unwrap());
+        format!("{out}{err}")
+    };
+    let check = |arguments: &[&str], expected: &str| {
+        let by_runner = said(arguments, Path::new("/nowhere"));
+        assert!(by_runner.contains(&format!("npx -y waypost {expected}")), "{arguments:?}: {by_runner}");
+        // Whoever has installed it types its name.
+        let by_name = said(arguments, &installed);
+        assert!(by_name.contains(&format!("waypost {expected}")), "{arguments:?}: {by_name}");
+        assert!(!by_name.contains("npx"), "{arguments:?}: {by_name}");
+    };
+    check(&[], "demo");
+    check(&["list"], "new TITLE`");
+    said(&["new", "Move", "--id", "move", "--task", "Read"], &installed);
+    check(&[], "next move");
+    check(&["status", "--json"], "next move");
+    check(&["run", "move"], "init --example`");
+    check(&["run", "move", "--json"], "next move --claim`");
+    check(&["init", "--example"], "run example-plan.json --dry-run");
 }
 
 /// A plan of the agent with one task that it has claimed.

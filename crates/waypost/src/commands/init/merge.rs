@@ -9,6 +9,7 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use crate::instructions::{BEGIN, END};
+use waypost_cli::runner::RUNNERS;
 
 /// Maximum columns shown of an unparseable line.
 const LINE_SHOWN_MAX: usize = 60;
@@ -64,12 +65,9 @@ pub(super) struct Launcher {
 }
 
 impl Launcher {
-    /// Runners that need nothing of ours installed, with what they need in front of our own arguments.
-    const RUNNERS: [(&'static str, &'static [&'static str]); 2] = [("npx", &["-y", NAME]), ("uvx", &[NAME])];
-
     /// The launcher with this name; any other name is a program.
     pub(super) fn new(name: &str) -> Self {
-        let runner = Self::RUNNERS.into_iter().find(|(runner, _)| *runner == name);
+        let runner = RUNNERS.into_iter().find(|(runner, _)| *runner == name);
         Self { command: name.to_owned(), arguments: runner.map_or(&[], |(_, arguments)| arguments) }
     }
 

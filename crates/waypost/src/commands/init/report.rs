@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::file_change::{FileChange, What};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::runner;
 use waypost_cli::view::{text, unified_diff};
 
 /// The result for one file.
@@ -107,7 +108,8 @@ impl Report {
                 "files": self.files.iter().map(|(step, fate)| file_json(step, *fate)).collect::<Vec<_>>(),
             });
             if !self.next.is_empty() {
-                answer["next"] = self.next.into();
+                let next: Vec<_> = self.next.iter().map(|line| runner::command(line)).collect();
+                answer["next"] = json!(next);
             }
             let (Value::Object(facts), false) = (&answer, missing.is_empty()) else {
                 return context.out.value(&answer);
@@ -133,7 +135,7 @@ impl Report {
         }
         if !self.next.is_empty() {
             context.out.line("next:");
-            self.next.iter().for_each(|command| context.out.line(format!("  {command}")));
+            self.next.iter().for_each(|command| context.out.line(format!("  {}", runner::command(command))));
         }
         Ok(())
     }
