@@ -4,7 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
+use waypost_core::Timestamp;
+use waypost_store::{LOG_TIMES_MAX, log_time_line, log_times_path};
+
+use crate::attempt_spec::StoreClock;
 use crate::outcome::AttemptKey;
 use crate::secrets::Secrets;
 
@@ -16,6 +21,10 @@ const PROGRESS_MARK: &str = "waypost:progress ";
 const QUESTION_MARK: &str = "waypost:question";
 /// Bytes of the latest lines that are kept in memory.
 const TAIL_BYTES_MAX: usize = 16 * 1024;
+/// Time between two times of a log at first. They double with every so many times, so that those of a log of months
+/// are few.
+const TIMES_APART: Duration = Duration::from_millis(100);
+const TIMES_PER_DOUBLING: usize = 2_048;
 
 /// Creates the folder of the logs if it is missing, and checks that logs can be written there.
 pub fn prepare_logs(folder: &Path) -> io::Result<()> {
@@ -36,7 +45,9 @@ pub(super) struct Log<'a> {
     logs: &'a Path,
     key: &'a AttemptKey,
     file: Option<BufWriter<File>>,
+    times: Times,
     broken: bool,
+    bytes: u64,
     bytes_left: u64,
     line: Vec<u8>,
     /// The last line that is not empty, for the message of a failure.
@@ -51,7 +62,7 @@ pub(super) struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    pub(super) fn new(logs: &'a Path, key: &'a AttemptKey, bytes_max: u64) -> Self {
+    pub(super) fn new(logs: &'a Path, key: &'a AttemptKey, bytes_max: u64, clock: StoreClock) -> Self {
         let (last, line) = (String::new(), Vec::new());
         let (progress, question, tail) = (None, None, String::new());
         let (file, broken, bytes_left) = (None, false, bytes_max);
@@ -59,7 +70,9 @@ impl<'a> Log<'a> {
             logs,
             key,
             file,
+            times: Times { file: None, clock, count: 0, last: clock.then },
             broken,
+            bytes: 0,
             bytes_left,
             line,
             last,
@@ -175,19 +188,58 @@ impl<'a> Log<'a> {
                     return Err(io::Error::other("a log is not written through a link"));
                 }
             }
-            // Whatever is in its place, such as a second name of another file, is not written to.
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-            let file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
-            self.file = Some(BufWriter::new(file));
+            self.file = Some(BufWriter::new(new_file(&path)?));
+            // A log without times is a log.
+            self.times.file = new_file(&log_times_path(&path)).ok();
         }
+        self.times.note(self.bytes);
+        self.bytes += text.len() as u64;
         match &mut self.file {
             Some(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
             None => Ok(()),
         }
     }
+}
+
+/// Creates a file. Whatever is in its place, such as a second name of another file, is not written to.
+fn new_file(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The times of a log, in the file beside it.
+struct Times {
+    file: Option<File>,
+    clock: StoreClock,
+    /// How many were written.
+    count: usize,
+    last: Timestamp,
+}
+
+impl Times {
+    /// Notes that what stands in the log from this byte on is written now, unless the time before says it well enough.
+    fn note(&mut self, from: u64) {
+        let now = self.clock.now();
+        let Some(file) = self.file.as_mut().filter(|_| is_due(self.count, now.since(self.last))) else {
+            return;
+        };
+        if file.write_all(log_time_line(from, now).as_bytes()).is_err() {
+            self.file = None;
+        }
+        (self.count, self.last) = (self.count + 1, now);
+    }
+}
+
+/// Whether a log with so many times gets another, so long after the last.
+fn is_due(count: usize, passed: Duration) -> bool {
+    count == 0 || count < LOG_TIMES_MAX && passed >= apart(count)
+}
+
+fn apart(count: usize) -> Duration {
+    TIMES_APART * (1 << (count / TIMES_PER_DOUBLING))
 }
 
 /// Returns the question in a line, if it is one.
@@ -203,11 +255,48 @@ mod tests {
 
     use super::*;
 
+    fn now() -> StoreClock {
+        StoreClock::set_to(Timestamp::from_micros(0))
+    }
+
+    #[test]
+    fn a_log_has_its_times_beside_it_and_keeps_its_bytes() {
+        let folder = std::env::temp_dir().join(format!("waypost-times-{}", std::process::id()));
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        let path = waypost_store::log_path(&folder, &key.plan, &key.task, key.attempt);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // Times of a log that was there before are not those of this one.
+        fs::write(log_times_path(&path), "0 1\n500 2\n").unwrap();
+        let then = Timestamp::from_micros(1_000_000_000_000);
+        let mut log = Log::new(&folder, &key, 1_000, StoreClock::set_to(then));
+        log.take(b"one\n", Secrets::NONE);
+        // A minute passes.
+        log.times.clock.then = then.plus_seconds(60);
+        log.take(b"two\n", Secrets::NONE);
+        log.times.last = log.times.last.plus_seconds(3_600);
+        log.take(b"three\n", Secrets::NONE);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n");
+        let times: Vec<_> = waypost_store::LogTimes::of(&path).iter().collect();
+        let minutes: Vec<_> = times.iter().map(|(from, at)| (*from, at.since(then).as_secs() / 60)).collect();
+        assert_eq!(minutes, [(0, 0), (4, 1)], "three came too soon after two");
+        let _gone = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn the_times_of_a_long_log_are_few() {
+        assert!(!is_due(LOG_TIMES_MAX, Duration::MAX) && is_due(LOG_TIMES_MAX - 1, Duration::MAX));
+        let all: Duration = (0..LOG_TIMES_MAX).map(apart).sum();
+        assert!(all > Duration::from_secs(100 * 86_400), "{all:?}");
+        assert!(
+            !is_due(1, TIMES_APART / 2) && is_due(1, TIMES_APART) && !is_due(TIMES_PER_DOUBLING, TIMES_APART)
+        );
+    }
+
     #[test]
     fn what_we_note_is_not_taken_for_the_last_word_of_a_worker() {
         let folder = std::env::temp_dir().join(format!("waypost-log-{}", std::process::id()));
         let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
-        let mut log = Log::new(&folder, &key, 1_000);
+        let mut log = Log::new(&folder, &key, 1_000, now());
         log.say("waypost: job 1", Secrets::NONE);
         log.say("waypost: job 1 is on node1", Secrets::NONE);
         assert_eq!(log.last, "waypost: job 1 is on node1", "nobody else has said anything");
@@ -228,13 +317,13 @@ mod tests {
             fs::create_dir_all(logs.join(link).parent().unwrap()).unwrap();
             std::os::unix::fs::symlink(target, logs.join(link)).unwrap();
             let key = AttemptKey::new(&PlanId::new(plan).unwrap(), &TaskId::new("a").unwrap(), 1);
-            Log::new(&logs, &key, 1_000).take(b"a secret\n", Secrets::NONE);
+            Log::new(&logs, &key, 1_000, now()).take(b"a secret\n", Secrets::NONE);
         }
         // The folder of all logs is one as well, planted while a server runs.
         let planted = root.join("planted");
         std::os::unix::fs::symlink(&other, &planted).unwrap();
         let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
-        Log::new(&planted, &key, 1_000).take(b"a secret\n", Secrets::NONE);
+        Log::new(&planted, &key, 1_000, now()).take(b"a secret\n", Secrets::NONE);
         assert!(prepare_logs(&planted).is_err());
         assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
         fs::remove_dir_all(root).unwrap();
@@ -262,7 +351,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("waypost-own-line-{}", std::process::id()));
         let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
         let secrets = Secrets::new(["TOPSECRET".to_owned()]);
-        let mut log = Log::new(&folder, &key, 1_000);
+        let mut log = Log::new(&folder, &key, 1_000, now());
         log.take(b"is TOPS", &secrets);
         log.say("waypost: job 1 runs", Secrets::NONE);
         log.take(b"ECRET", &secrets);
@@ -278,7 +367,7 @@ mod tests {
         let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
         let secrets = Secrets::new(["gehe\u{ed}m-TOPSECRET".to_owned()]);
         for before in (LINE_BYTES_MAX - 25)..(LINE_BYTES_MAX + 5) {
-            let mut log = Log::new(&folder, &key, u64::MAX);
+            let mut log = Log::new(&folder, &key, u64::MAX, now());
             let text = format!("{}gehe\u{ed}m-TOPSECRET and so on\n", "x".repeat(before));
             // As a pipe gives it: in parts that end anywhere.
             for part in text.as_bytes().chunks(1_000) {

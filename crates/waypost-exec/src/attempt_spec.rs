@@ -51,7 +51,7 @@ pub struct AttemptSpec {
     pub fence: Option<u64>,
     pub parts: Vec<Part>,
     /// The store's time when the spec was built, and a monotonic clock since then.
-    made_at: (Timestamp, Instant),
+    pub(crate) made_at: StoreClock,
     /// The trace of the attempt, if traces are exported.
     pub trace: Option<Trace>,
     /// The time limit of the attempt; `None`: unlimited.
@@ -130,7 +130,7 @@ impl AttemptSpec {
             fence,
             parts,
             check,
-            made_at: (now, Instant::now()),
+            made_at: StoreClock::set_to(now),
             trace: Trace::of(plan),
             timeout_seconds,
             priority: task.spec.priority,
@@ -141,9 +141,7 @@ impl AttemptSpec {
 
     /// Returns the store's time now.
     pub fn now(&self) -> Timestamp {
-        let (then, since) = self.made_at;
-        let passed = i64::try_from(since.elapsed().as_micros()).unwrap_or(i64::MAX);
-        Timestamp::from_micros(then.as_micros().saturating_add(passed))
+        self.made_at.now()
     }
 
     /// Returns the environment variables that describe the attempt to a worker.
@@ -160,6 +158,24 @@ impl AttemptSpec {
         variables.extend(self.fence.map(|fence| ("WAYPOST_FENCE", fence.to_string())));
         variables.extend(self.trace.map(|trace| ("TRACEPARENT", trace.parent(key))));
         variables
+    }
+}
+
+/// The store's time at a moment, and so at any later one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoreClock {
+    pub(crate) then: Timestamp,
+    pub(crate) since: Instant,
+}
+
+impl StoreClock {
+    pub(crate) fn set_to(now: Timestamp) -> Self {
+        Self { then: now, since: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Timestamp {
+        let passed = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(self.then.as_micros().saturating_add(passed))
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(
     state: &Mutex<State>,
     events: &AttemptEvents,
 ) -> AttemptOutcome {
-    let log = Log::new(&around.logs, &job.key, job.log_bytes_max);
+    let log = Log::new(&around.logs, &job.key, job.log_bytes_max, job.made_at);
     let mut attempt = Attempt { job, around, here, state, log, events };
     let reported = job.check.as_ref().and_then(|check| check.reported.clone());
     let is_reported = reported.is_some();

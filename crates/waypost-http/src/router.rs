@@ -92,8 +92,8 @@ impl Site {
 
     /// Adds the API and the dashboard.
     #[must_use]
-    pub fn with_api(self, api: Api) -> Self {
-        Self { api: Some(Arc::new(api)), ..self }
+    pub fn with_api(self, api: impl Into<Arc<Api>>) -> Self {
+        Self { api: Some(api.into()), ..self }
     }
 
     /// Creates the code of a sign-in link, which begins one session with this token (`URL/#login=CODE`).

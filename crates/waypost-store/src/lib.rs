@@ -13,6 +13,7 @@ mod cross_plan;
 mod dirs;
 mod error;
 mod log;
+mod log_times;
 mod maintenance;
 mod metrics;
 mod named_lock;
@@ -43,6 +44,7 @@ pub use log::event_log::{EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX
 pub use log::progress_feed::ProgressFeed;
 pub use log::subscription::{DroppedEvents, Subscription};
 pub use log::subscriptions::{SUBSCRIPTIONS_MAX, Since, SubscriptionError};
+pub use log_times::{LOG_TIMES_MAX, LogTimes, log_time_line, log_times_path};
 pub use maintenance::copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
 pub use maintenance::integrity::{Finding, HISTORY_PAGE};
 pub use maintenance::prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};

@@ -34,8 +34,8 @@ class Live {
         this.connected = true;
         this.lostAt = null;
         page.recovered();
-        // Another tab has signed in.
-        if (page.signedOut) void page.look();
+        // Another tab has signed in, or it is another server, or one that is about to end.
+        if (page.signedOut || this.#opened) void page.look();
         // The server resumes after the last received event. A page that has received none may have missed some, and may
         // show an error, so the views reload.
         if (this.#opened) for (const tell of this.#missed) tell();

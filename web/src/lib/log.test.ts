@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { errors, kindOf, LogReader, pieces } from "./log";
+import { errors, kindOf, LogReader, pieces, timeAt } from "./log";
 
 const read = (...parts: string[]): LogReader => {
   const reader = new LogReader();
@@ -20,8 +20,26 @@ describe("a log", () => {
 
   it("waits for the end of a line, and of a line end", () => {
     const { lines } = read("a", "b\r", "\nc\r", "d", "\n\u001b[31", "mred");
-    expect(lines.map((line) => line.text)).toEqual(["ab", "c", "d", "red"]);
-    expect(lines[3]?.spans).toEqual([{ text: "red", style: "fg-red" }]);
+    expect(lines.map((line) => line.text)).toEqual(["ab", "d", "red"]);
+    expect(lines[2]?.spans).toEqual([{ text: "red", style: "fg-red" }]);
+  });
+
+  it("counts a line of progress that overwrites itself once, as the file does", () => {
+    const { lines } = read("progress 10%\rprogress 50%\rprogress 100%\r\nend\n");
+    expect(lines.map((line) => [line.number, line.text])).toEqual([
+      [1, "progress 100%"],
+      [2, "end"],
+    ]);
+  });
+
+  it("knows the byte of the file at which a line begins, and so when it was written", () => {
+    const reader = new LogReader();
+    reader.skip(100);
+    reader.add("größer\r\nwaypost:progress 1\ntwo\n");
+    expect(reader.lines.map((line) => line.from)).toEqual([100, 129]);
+    const times = [{ from: 100, at: "a" }, { from: 129, at: "b" }];
+    expect([0, 100, 128, 129, 500].map((place) => timeAt(times, place))).toEqual([null, "a", "a", "b", "b"]);
+    expect(timeAt([], 0)).toBe(null);
   });
 
   it("shows control characters and those that reorder text as a sign", () => {

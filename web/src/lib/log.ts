@@ -7,6 +7,8 @@ import { SgrReader, type Span } from "./sgr";
 export interface Line {
   /** The number in the file, from 1. */
   number: number;
+  /** The byte of the file at which it begins. */
+  from: number;
   spans: Span[];
   text: string;
   kind: "error" | "warning" | "plain";
@@ -28,11 +30,17 @@ export class LogReader {
   readonly lines: Line[] = [];
   #reader = new SgrReader();
   #number = 0;
+  #from = 0;
   #rest = "";
+
+  /** Says how many bytes of the file were left out before the first piece. */
+  skip(bytes: number): void {
+    this.#from = bytes;
+  }
 
   /** Adds a piece. A line that is not ended yet waits for its end. */
   add(piece: string): void {
-    const parts = (this.#rest + piece).split(/\r\n|\n|\r(?!$)/);
+    const parts = (this.#rest + piece).split("\n");
     this.#rest = parts.pop() ?? "";
     for (const part of parts) this.#push(part);
   }
@@ -44,12 +52,37 @@ export class LogReader {
   }
 
   #push(raw: string): void {
+    const from = this.#from;
+    this.#from += size(raw) + 1;
     this.#number++;
-    if (PROTOCOL.test(raw)) return;
-    const spans = this.#reader.line(raw).map((span) => ({ ...span, text: visible(span.text) }));
+    // What overwrites a line of progress stands after the last carriage return.
+    const line = raw.replace(/\r+$/, "").split("\r").at(-1) ?? "";
+    if (PROTOCOL.test(line)) return;
+    const spans = this.#reader.line(line).map((span) => ({ ...span, text: visible(span.text) }));
     const text = spans.map((span) => span.text).join("");
-    this.lines.push({ number: this.#number, spans, text, kind: kindOf(text) });
+    this.lines.push({ number: this.#number, from, spans, text, kind: kindOf(text) });
   }
+}
+
+/** The number of bytes that a text has in a file. */
+// eslint-disable-next-line no-control-regex
+export const size = (text: string): number => (/^[\u0000-\u007f]*$/.test(text) ? text.length : new TextEncoder().encode(text).length);
+
+/** From which byte of a log on it was written when. */
+export interface LogTime {
+  from: number;
+  at: string;
+}
+
+/** When the byte at a place of a log was written. */
+export function timeAt(times: LogTime[], place: number): string | null {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle]?.from ?? 0) <= place) low = middle + 1;
+    else high = middle;
+  }
+  return times[low - 1]?.at ?? null;
 }
 
 /** The first line of each run of errors. */

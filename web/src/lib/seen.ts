@@ -19,8 +19,17 @@ export function isWhole(parts: Parts, slack: number): boolean {
 }
 
 const EDGE_PX = 3;
-/** What passes faster, as in an animated jump to the end, was not seen. */
-const DWELL_MS = 200;
+/** Time between two looks. */
+const LOOK_MS = 40;
+/** How long something has to be on screen. At a normal pace of scrolling a line stays longer; in an animated jump to the end it does
+ * not. */
+const DWELL_MS = 120;
+
+/** What was on screen at a time: the visible part of each element. */
+interface Look {
+  at: number;
+  visible: Map<Element, [number, number]>;
+}
 
 /** Watches elements and reports each once all of it was on screen for a moment, in one look or in several. */
 export class Watcher {
@@ -28,8 +37,8 @@ export class Watcher {
   #whole = new Set<string>();
   #keys = new Map<Element, string>();
   #near = new Set<Element>();
-  /** The visible part of each element at the last look. */
-  #last = new Map<Element, [number, number]>();
+  /** The latest looks; the first is as old as something has to stay, or older. */
+  #looks: Look[] = [];
   #timer = 0;
   #frame: () => DOMRect | null;
   #told: (key: string) => void;
@@ -50,7 +59,7 @@ export class Watcher {
   start(): () => void {
     const again = (): void => {
       this.#look();
-      this.#timer = window.setTimeout(again, DWELL_MS);
+      this.#timer = window.setTimeout(again, LOOK_MS);
     };
     again();
     return () => {
@@ -70,30 +79,37 @@ export class Watcher {
     this.#observer.unobserve(element);
   }
 
-  /** Forgets what was seen. */
-  clear(): void {
+  /** Forgets what was seen, except for these. */
+  reset(seen: Iterable<string>): void {
     this.#parts.clear();
-    this.#whole.clear();
-    this.#last.clear();
+    this.#whole = new Set(seen);
+    this.#looks = [];
   }
 
-  /** Notes what is on screen now and was at the last look. */
+  /** Notes what is on screen now and was before. */
   #look(): void {
-    const frame = this.#frame();
-    const before = this.#last;
-    this.#last = new Map();
-    if (!frame) return;
+    const [frame, at] = [this.#frame(), performance.now()];
+    if (!frame) {
+      this.#looks = [];
+      return;
+    }
+    const visible: Look["visible"] = new Map();
     for (const element of this.#near) {
       const key = this.#keys.get(element);
       const { top, height } = element.getBoundingClientRect();
       if (key === undefined || height === 0 || this.#whole.has(key)) continue;
-      const [from, to] = [Math.max(0, (frame.top - top) / height), Math.min(1, (frame.bottom - top) / height)];
-      this.#last.set(element, [from, to]);
-      const since = before.get(element);
-      if (!since) continue;
+      visible.set(element, [Math.max(0, (frame.top - top) / height), Math.min(1, (frame.bottom - top) / height)]);
+    }
+    this.#looks.push({ at, visible });
+    while (this.#looks[1] && this.#looks[1].at <= at - DWELL_MS) this.#looks.shift();
+    const before = this.#looks[0];
+    if (!before || before.at > at - DWELL_MS) return;
+    for (const [element, [from, to]] of visible) {
+      const [key, since] = [this.#keys.get(element), before.visible.get(element)];
+      if (key === undefined || !since) continue;
       const parts = cover(this.#parts.get(key) ?? [], Math.max(from, since[0]), Math.min(to, since[1]));
       this.#parts.set(key, parts);
-      if (!isWhole(parts, EDGE_PX / height)) continue;
+      if (!isWhole(parts, EDGE_PX / element.getBoundingClientRect().height)) continue;
       this.#whole.add(key);
       this.#told(key);
     }

@@ -412,9 +412,18 @@ export interface Preview {
   groups: PreviewGroup[];
 }
 
+/** What authors changed since a version. */
+export interface WrittenSince {
+  version: number;
+  differences: Difference[];
+  differences_total: number;
+}
+
 export interface ApprovalView extends Approval {
   problems: string[];
-  since_approval?: { version?: number; differences: Difference[]; differences_total?: number };
+  since_approval?: WrittenSince;
+  /** Since the version that was read before. */
+  since_read?: WrittenSince;
 }
 
 export interface PlanEvent {
@@ -568,6 +577,8 @@ export interface Me {
   version: string;
   store: string;
   worker: boolean;
+  /** Whether the server starts no new task, because it is about to end. */
+  ends_soon: boolean;
   workspace: string;
   /** Why the configuration of the folder does not count, until a person has trusted it. */
   untrusted: string | null;

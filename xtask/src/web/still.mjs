@@ -10,14 +10,15 @@ command = ["sh", "steps.sh"]
 `;
 const TASKS = 90;
 
+const many = (count) => Array.from({ length: count }, (_, place) => ({ id: `t${place}`, description: `Step ${place}`, work: { executor: "steps", inputs: { part: `part ${place}` } } }));
+
 /** Gives the page time for what must not happen: to notice what is on screen, twice. */
 const settle = (page) => page.waitForTimeout(500);
 
 const unseen = () =>
   play("unseen", CONFIGURATION, async (stage, browser) => {
     stage.write("steps.sh", "cat > /dev/null");
-    const tasks = Array.from({ length: TASKS }, (_, place) => ({ id: `t${place}`, description: `Step ${place}`, work: { executor: "steps", inputs: { part: `part ${place}` } } }));
-    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "many", title: "Many", tasks }));
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "many", title: "Many", tasks: many(TASKS) }));
     await stage.api("POST", "/plans/many/actions/request-approval", {});
     const page = await browser.signIn(stage);
     await page.goto(`${stage.site}/plans/many/approval`);
@@ -138,8 +139,7 @@ const still = () =>
 const changed = () =>
   play("changed", CONFIGURATION, async (stage, browser) => {
     stage.write("steps.sh", "cat > /dev/null");
-    const tasks = Array.from({ length: TASKS }, (_, place) => ({ id: `t${place}`, description: `Step ${place}`, work: { executor: "steps", inputs: { part: `part ${place}` } } }));
-    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "many", title: "Many", tasks }));
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "many", title: "Many", tasks: many(TASKS) }));
     await stage.api("POST", "/plans/many/actions/request-approval", {});
     const page = await browser.signIn(stage);
     await page.goto(`${stage.site}/plans/many/approval`);
@@ -148,11 +148,73 @@ const changed = () =>
     await row.waitFor();
     const places = async () => [await row.boundingBox(), await reject.boundingBox()];
     const before = await places();
-    await stage.api("PATCH", "/plans/many", { goal: "another" });
-    await page.getByRole("alert").getByText(/came in while you were reading/).waitFor();
+    await page.getByText(/^\d+ tasks not yet seen/).waitFor();
+    await scrollThrough(page.getByRole("region", { name: "What is to be approved" }));
+    await page.getByText("✓ seen").waitFor();
+    assert.equal(await page.locator("[data-unseen]").count(), 0, "what was seen has no mark");
+    await page.getByRole("region", { name: "What is to be approved" }).evaluate((element) => element.scrollTo(0, 0));
+    await stage.api("POST", "/plans/many/edits", {
+      operations: [
+        { op: "add", task: { id: "sneaky", description: "One more", work: { executor: "steps", inputs: { part: "sneaky part" } } } },
+        { op: "revise", task: "t40", set: { work: { executor: "steps", inputs: { part: "another part" } } } },
+      ],
+    });
+    // The banner says what differs, and moves nothing.
+    const coming = page.getByRole("region", { name: /^What version \d+ changes/ });
+    await coming.getByText("sneaky", { exact: true }).first().waitFor();
+    await coming.getByText("another part").waitFor();
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/coming.png` });
     assert.deepEqual(await places(), before);
     await page.getByRole("button", { name: /^Review version/ }).click();
     await page.getByRole("alert").waitFor({ state: "detached" });
+    // What is new and what changed is marked and to be seen; the rest stays seen.
+    const since = page.locator("section.card").filter({ has: page.getByRole("heading", { name: /^What changed since version \d+, which you read/ }) });
+    await since.getByText("another part").waitFor();
+    const rowOf = (id) => page.getByRole("row").filter({ has: page.getByText(id, { exact: true }) });
+    await rowOf("sneaky").getByText("new", { exact: true }).waitFor();
+    await rowOf("t40").getByText("changed", { exact: true }).waitFor();
+    assert.equal(await page.getByRole("table").getByText(/^(new|changed)$/).count(), 2);
+    await page.getByText(/^[12] tasks? not yet seen/).waitFor();
+    assert.ok((await page.locator("tr[data-unseen]").count()) <= 2);
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/review.png` });
+    const approve = page.getByRole("button", { name: /^Approve version/ });
+    assert.equal(await approve.isDisabled(), true);
+    // A jump leads to what is missing, by key and by button.
+    const next = page.getByRole("button", { name: "Next not yet seen" });
+    await page.keyboard.press("n");
+    for (let jumps = 0; jumps < 3 && (await next.count()) > 0; jumps++) {
+      await next.click({ timeout: 1_000 }).catch(() => null);
+      await settle(page);
+    }
+    await until("all of it was seen", () => approve.isEnabled());
+    // Once rejected, it is not offered to reject it again.
+    await page.getByLabel("Why not (the agent reads it)").fill("not so");
+    await reject.click();
+    await page.getByRole("heading", { name: "Rejected." }).waitFor();
+    assert.equal(await reject.count(), 0);
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/rejected.png` });
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const pace = () =>
+  play("pace", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", "cat > /dev/null");
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "long", title: "Long", tasks: many(200) }));
+    await stage.api("POST", "/plans/long/actions/request-approval", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/long/approval`);
+    await page.getByRole("button", { name: "Show 100 more" }).click();
+    const list = page.getByRole("region", { name: "What is to be approved" });
+    // As a wheel does it, at a normal pace: each row is on screen for a quarter of a second and more.
+    await list.evaluate(async (element) => {
+      for (let top = 0; ; top += 40) {
+        element.scrollTop = top;
+        await new Promise((go) => setTimeout(go, 30));
+        if (top + element.clientHeight >= element.scrollHeight) return;
+      }
+    });
+    await page.getByText("✓ seen").waitFor();
+    assert.equal(await page.getByRole("button", { name: /^Approve version/ }).isEnabled(), true);
     assert.deepEqual(browser.complaints, []);
   });
 
@@ -181,7 +243,8 @@ const list = () =>
 
 export const stillness = [
   ["nothing is approved that was not on screen: not by a search, a jump or the focus", unseen],
-  ["a newer version of what is to be approved moves nothing on the page", changed],
+  ["a newer version of what is to be approved moves nothing on the page, and says and marks what differs", changed],
+  ["rows that pass at a normal pace count as seen", pace],
   ["the list of plans keeps its order under the pointer, and follows when it is gone", list],
   ["the inbox holds still: what is new waits for a click, and a double click acts once", still],
 ];

@@ -19,20 +19,32 @@ const GROUP_TASKS_MAX: usize = 1_000;
 /// Maximum number of differences since the last approval, and of problems, that are listed.
 const DIFFERENCES_MAX: usize = 200;
 
+/// What the reader knows already.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApprovalQuery {
+    /// The version that was read: `since_read` tells what authors changed after it.
+    since: Option<u64>,
+}
+
 /// `GET /plans/{plan}/approval`: what a person needs to know before deciding.
-pub(crate) fn approval(api: &Api, PlanPath(id): PlanPath) -> Reply {
+pub(crate) fn approval(
+    api: &Api,
+    (PlanPath(id), Parameters(query)): (PlanPath, Parameters<ApprovalQuery>),
+) -> Reply {
     let (draft, facts) = api.service.view(&id, |plan, _| (plan.to_draft(), ApprovalFacts::of(plan)))?;
     let version = facts.version();
     let mut value = api.approvals.describe(api.plans(), &id, facts)?;
     let problems = api.service.problems(&draft)?;
     value["problems"] =
         problems.iter().take(DIFFERENCES_MAX).map(|problem| json!(problem.to_string())).collect();
-    if let Some(approved) = api.service.last_approval(&id)?.map(|last| last.version) {
-        let mut found = api.service.written_since(&id, approved)?;
+    let approved = api.service.last_approval(&id)?.map(|last| last.version);
+    for (name, version) in [("since_approval", approved), ("since_read", query.since)] {
+        let Some(version) = version else { continue };
+        let mut found = api.service.written_since(&id, version)?;
         let total = found.len();
         found.truncate(DIFFERENCES_MAX);
-        value["since_approval"] =
-            json!({ "version": approved, "differences": found, "differences_total": total });
+        value[name] = json!({ "version": version, "differences": found, "differences_total": total });
     }
     reveal_all(&mut value);
     Ok(Versioned::at(value, version))

@@ -19,10 +19,10 @@ use serde_json::json;
 use tokio::sync::watch::Receiver;
 use waypost_core::{PlanId, Status, TaskId};
 use waypost_service::ServiceError;
-use waypost_store::{FoundLog, NoLog, find_log, log_path, open_log};
+use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path, open_log};
 
 use super::extract::{Parameters, TaskPath};
-use super::response::Problem;
+use super::response::{Problem, Reply, Versioned};
 use super::state::{Api, run_blocking};
 
 /// Bytes of a log that are sent: default and maximum.
@@ -75,6 +75,24 @@ pub(crate) async fn log(
     let tail = wanted.tail.unwrap_or(LOG_BYTES_DEFAULT).min(LOG_BYTES_MAX);
     let (text, total) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
     Ok(([kind], [(LOG_BYTES, total.to_string())], text).into_response())
+}
+
+/// Selects an attempt.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogTimesQuery {
+    attempt: Option<u32>,
+}
+
+/// `GET /plans/{plan}/tasks/{task}/log/times`: when the lines of the log were written, as far as its file is on this machine.
+pub(crate) fn times(
+    api: &Api,
+    (TaskPath(plan, task), Parameters(wanted)): (TaskPath, Parameters<LogTimesQuery>),
+) -> Reply {
+    let attempt = Attempt::find(api, plan, task, wanted.attempt)?;
+    let times = LogTimes::of(&log_path(&api.logs, &attempt.plan, &attempt.task, attempt.number));
+    let times: Vec<_> = times.iter().map(|(from, at)| json!({ "from": from, "at": at })).collect();
+    Ok(Versioned::of(json!({ "attempt": attempt.number, "times": times })))
 }
 
 /// Reads a log in pieces, one while the one before is sent.

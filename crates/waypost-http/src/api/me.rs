@@ -20,6 +20,7 @@ pub(crate) async fn me(State(api): State<Arc<Api>>, caller: Identity) -> Version
         "version": env!("CARGO_PKG_VERSION"),
         "store": api.plans().store().location(),
         "worker": api.runs.load(Ordering::Acquire),
+        "ends_soon": api.ends_soon.load(Ordering::Acquire),
         "workspace": api.workspace,
         "untrusted": untrusted,
     }))

@@ -231,6 +231,11 @@ fn tasks() -> Map<String, Value> {
             "attempt": number(), "worker": text(), "started_at": time(), "finished_at": time(), "outcome": text(),
             "error": text(), "has_log": flag(),
         })),
+        "LogTimes": object(&["attempt", "times"], json!({
+            "attempt": number(),
+            "times": described(list_of(&object(&["from", "at"], json!({ "from": number(), "at": time() }))),
+                "What stands in the log from byte `from` on was written at `at`. Empty if nothing is known."),
+        })),
         "WaitReason": object(&["kind", "message"], json!({ "kind": text(), "message": text(), "fact": any() })),
         "ClaimedTask": object(&["task"], json!({
             "plan": text(), "version": number(),
@@ -253,7 +258,7 @@ fn approvals() -> Map<String, Value> {
                 "worker": text(), "reason": any(), "message": text(), "hint": text() }))),
         })),
         "Approval": { "allOf": [component("ApprovalState"), object(&["problems"], json!({
-            "problems": list_of(&any()), "since_approval": free() }))] },
+            "problems": list_of(&any()), "since_approval": free(), "since_read": free() }))] },
         "Preview": object(&["plan", "version", "digest", "total", "groups"], json!({
             "plan": text(), "version": number(), "digest": text(), "total": number(), "about": pairs,
             "resolved_by": text(), "disagreeing": texts(), "unresolved": texts(), "since_approval": texts(),
@@ -326,9 +331,10 @@ fn server() -> Map<String, Value> {
         "unpriced_calls": number(), "estimated_calls": number(),
     });
     components(json!({
-        "Me": object(&["actor", "role", "version", "store", "worker", "workspace"], json!({
+        "Me": object(&["actor", "role", "version", "store", "worker", "ends_soon", "workspace"], json!({
             "actor": text(), "role": described(text(), "person, agent, worker or reader."), "version": text(),
-            "store": text(), "worker": flag(), "workspace": text(), "untrusted": or_null("string"),
+            "store": text(), "worker": flag(),
+            "ends_soon": described(flag(), "Whether the server starts no new task, because it is about to end."), "workspace": text(), "untrusted": or_null("string"),
         })),
         "WorkerPage": page("workers", "Worker"),
         "Worker": object(&["name", "state", "running"], json!({

@@ -225,7 +225,7 @@ fn of_plans(routes: Routes) -> Routes {
         .blocking(edits.body::<edits::Edits>(), edits::edit)
         .blocking(restore.body::<edits::RestoreBody>(), edits::restore)
         .blocking(action.actions(&actions::PLAN_ACTIONS).body::<actions::ActionBody>(), actions::on_plan)
-        .blocking(approval, approval::approval)
+        .blocking(approval.query::<approval::ApprovalQuery>(), approval::approval)
         .blocking(preview.query::<approval::PreviewQuery>(), approval::preview)
         .blocking(graph, graph::graph)
         .blocking(layout.query::<layout::LayoutQuery>(), layout::layout)
@@ -248,6 +248,12 @@ fn of_tasks(routes: Routes) -> Routes {
         "Get the log of an attempt",
         Answer::Text(&["text/plain", "text/event-stream"]),
     );
+    let times = get(
+        "/plans/{plan}/tasks/{task}/log/times",
+        "get_log_times",
+        "Get when the lines of a log were written",
+        "LogTimes",
+    );
     let list = get("/plans/{plan}/tasks", "list_tasks", "List tasks", "TaskPage");
     let commits = get(
         "/plans/{plan}/tasks/{task}/commits",
@@ -269,5 +275,6 @@ fn of_tasks(routes: Routes) -> Routes {
         .blocking(commits, tasks::commits)
         .blocking(changes.query::<tasks::ChangesQuery>(), tasks::changes)
         .add(log.query::<log::LogQuery>().headers(&["Last-Event-ID"]), log::log)
+        .blocking(times.query::<log::LogTimesQuery>(), log::times)
         .blocking(action.actions(&actions::TASK_ACTIONS).body::<actions::ActionBody>(), actions::on_task)
 }

@@ -2,7 +2,7 @@
 //! route.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use axum::http::StatusCode;
@@ -26,6 +26,8 @@ pub struct Api {
     pub(super) workspace: String,
     /// Whether this server currently runs plans, too.
     pub(super) runs: Arc<AtomicBool>,
+    /// Whether this server ends as soon as what it runs has ended.
+    pub(super) ends_soon: AtomicBool,
     pub(super) events: EventBroadcast,
     pub(super) approvals: ApprovalStates,
     /// The repository around the workspace. One request at a time searches it.
@@ -50,6 +52,7 @@ impl Api {
             logs,
             workspace,
             runs: Arc::default(),
+            ends_soon: AtomicBool::default(),
             events,
             approvals: ApprovalStates::default(),
             repository: None,
@@ -79,6 +82,13 @@ impl Api {
     /// Returns the flag that the embedded worker sets while it runs plans.
     pub fn runs(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.runs)
+    }
+
+    /// Tells the pages that this server starts no new task, because it ends as soon as what it runs has ended.
+    pub fn end_soon(&self) {
+        self.ends_soon.store(true, Ordering::Release);
+        // Pages ask who they talk to when they are connected again.
+        self.end_streams();
     }
 
     /// Returns the plans, for reading.

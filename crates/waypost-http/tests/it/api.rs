@@ -605,6 +605,20 @@ fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
     let end = desk.get("/plans/p/tasks/a/log?tail=10");
     assert!(!end.text.contains("first"));
     assert_eq!(end.head("x-waypost-log-bytes"), "13", "what is left out can be told");
+    assert_eq!(
+        desk.get("/plans/p/tasks/a/log/times").ok()["times"],
+        json!([]),
+        "a log of an earlier version"
+    );
+    std::fs::write(waypost_store::log_times_path(&path), "0 1500\n6 61000\n13 9").unwrap();
+    let times = desk.get("/plans/p/tasks/a/log/times?attempt=1").ok();
+    let at = |second: &str| format!("1970-01-01T00:{second}Z");
+    assert_eq!(
+        times["times"],
+        json!([{ "from": 0, "at": at("00:01.5") }, { "from": 6, "at": at("01:01") }]),
+        "a crash cut the last one off"
+    );
+    desk.get("/plans/p/tasks/a/log/times?attempt=2").problem(404);
     // More than one piece, more than the longest end, and not of one byte a character.
     let long = "größer\n".repeat(1_000_000);
     std::fs::write(&path, &long).unwrap();

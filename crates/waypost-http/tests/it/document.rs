@@ -156,6 +156,7 @@ fn replies_are_as_the_document_says() {
         ("/plans/{plan}/tasks/{task}", "/plans/p/tasks/b"),
         ("/plans/{plan}/tasks/{task}", "/plans/p/tasks/gate"),
         ("/plans/{plan}/tasks/{task}/commits", "/plans/p/tasks/a/commits"),
+        ("/plans/{plan}/tasks/{task}/log/times", "/plans/p/tasks/a/log/times"),
         ("/events", "/events?newest=100"),
     ] {
         check(path, "get", &desk.get(concrete).ok());

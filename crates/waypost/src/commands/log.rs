@@ -1,10 +1,12 @@
 //! `waypost log`: prints the output of a task's attempt. Reads the log file of the run, or the store's copy of it.
 
+use std::borrow::Cow;
+
 use clap::Args;
 use serde_json::json;
-use waypost_core::Plan;
+use waypost_core::{Plan, Timestamp};
 use waypost_store::AttemptLog;
-use waypost_store::{FoundLog, NoLog, find_log, log_path};
+use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
@@ -18,6 +20,9 @@ pub(crate) struct Log {
     /// Attempt number [default: the latest]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
+    /// Print when each line was written, in UTC
+    #[arg(long)]
+    timestamps: bool,
 }
 
 impl Log {
@@ -58,14 +63,40 @@ impl Log {
             Err(NoLog::File(error)) => return Err(Failure::file(&path, &error)),
             Err(NoLog::Store(error)) => return Err(error.into()),
         };
+        let times = match &copied_from {
+            None if self.timestamps => LogTimes::of(&path),
+            Some(_) | None => LogTimes::default(),
+        };
         if context.out.json {
-            let answer = json!({ "id": found.id, "task": task, "attempt": attempt, "path": path, "log": text,
+            let mut answer = json!({ "id": found.id, "task": task, "attempt": attempt, "path": path, "log": text,
                 "bytes": bytes, "copied_from": copied_from });
+            if self.timestamps {
+                answer["times"] = times.iter().map(|(from, at)| json!({ "from": from, "at": at })).collect();
+            }
             return context.out.value(&answer);
         }
-        context.out.program_output(&text);
+        if self.timestamps && times.is_empty() && !text.is_empty() {
+            context.out.say(
+                "this log has no timestamps: an earlier version wrote it, or its file is on another machine",
+            );
+        }
+        context.out.program_output(&with_times(&text, &times));
         Ok(())
     }
+}
+
+/// Puts before each line when it was written.
+fn with_times<'a>(text: &'a str, times: &LogTimes) -> Cow<'a, str> {
+    if times.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let (mut place, mut timed) = (0, String::new());
+    for line in text.split_inclusive('\n') {
+        let at = times.at(place).map(Timestamp::to_the_second).unwrap_or_default();
+        timed.push_str(&format!("{at:19} {line}"));
+        place += line.len() as u64;
+    }
+    Cow::Owned(timed)
 }
 
 /// Describes how complete a copy is and where the file is.

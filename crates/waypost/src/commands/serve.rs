@@ -103,13 +103,14 @@ impl Serve {
             .with_repository(repository::around(&folders.workspace))
             .with_models(Arc::new(ServerModels::new(context, &plans)))
             .with_shared_branch(shared_branch::finder(context));
+        let api = Arc::new(api);
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
         let make = move |token: &Token| mounted(&server.for_agent(&token.agent, token.elicitation));
         let mount = Mount { path: "/mcp", make: Box::new(make) };
         let store = Arc::clone(plans.store());
         let beside_tokens = tokens.path().map(Path::to_owned);
-        let site = Site::new(guard, tokens, vec![mount, metrics(store, &config)]).with_api(api);
+        let site = Site::new(guard, tokens, vec![mount, metrics(store, &config)]).with_api(Arc::clone(&api));
         let site = if person.is_some() { site } else { site.without_people() };
         let code =
             person.map(|token| site.login_code(&token)).transpose().map_err(|error| failure(&error))?;
@@ -143,6 +144,7 @@ impl Serve {
                     error = store_removed(Arc::clone(served_plans.store())) => removed = Some(error),
                 }
                 if let Some(beside) = beside {
+                    api.end_soon();
                     beside.end(context, &mut stop).await;
                 }
             });
