@@ -24,6 +24,7 @@ use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
 use crate::output::Output;
+use crate::repository;
 use crate::runner::typeable;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
@@ -206,15 +207,21 @@ impl Context {
         if place.is_absent() {
             return Ok(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Arc::new(PlanStore::for_one_command(open_for_one_command(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open_for_one_command(
+            &place.location,
+            Durability::default(),
+        )?)))
     }
 
     /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
     pub fn plans_to_add_to(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
-        let is_news = place.is_absent() && place.is_outside_repositories();
+        let is_new = place.is_absent();
         let plans = self.plans_in(&place)?;
-        if is_news {
+        if is_new && let Some(exposed) = place.folder.as_deref().and_then(repository::not_ignored) {
+            self.out.say(format!("note: {exposed}"));
+        }
+        if is_new && place.is_outside_repositories() {
             self.out.say(format!("plans of this folder and those below it are kept in {}", place.shown()));
         }
         Ok(plans)

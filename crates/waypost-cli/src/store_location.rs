@@ -14,7 +14,7 @@ use crate::error::{Failure, Outcome};
 /// The folder of a workspace's configuration, logs and store.
 pub const FOLDER: &str = ".waypost";
 /// The store's file in that folder.
-const DATABASE: &str = "waypost.db";
+pub(crate) const DATABASE: &str = "waypost.db";
 /// jaato's folder in a workspace.
 const JAATO: &str = ".jaato";
 /// jaato's own configuration in that folder, if present.

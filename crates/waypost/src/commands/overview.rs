@@ -133,7 +133,8 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     if context.out.json {
         let of = |part: usize| -> Vec<Value> {
             let rows = rows.iter().filter(|row| row.part == part);
-            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": command(&row.command) })).collect()
+            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": command(&row.command) }))
+                .collect()
         };
         let mut value = json!({ "store": place, "plans": total, "more": page.next.is_some() });
         for (part, (name, _)) in PARTS.iter().enumerate() {

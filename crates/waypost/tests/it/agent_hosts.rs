@@ -216,6 +216,17 @@ fn a_runner_works_for_those_who_have_nothing_installed() {
     assert!(said.contains("/opt/waypost is a path of this machine: do not commit it"), "{said}");
 }
 
+#[test]
+fn no_host_imports_instructions_that_were_not_written() {
+    let workspace = Workspace::new();
+    fs::write(workspace.work().join("AGENTS.md"), "# Mine\n").unwrap();
+    let output = workspace.waypost(&["init", "--client", "claude"]);
+    assert_eq!(output.status.code(), Some(1), "an existing file is changed only with --yes: {output:?}");
+    assert!(!workspace.work().join("CLAUDE.md").exists());
+    init(&workspace, &["--client", "claude", "--yes"]);
+    assert_eq!(read(&workspace, "CLAUDE.md"), "@AGENTS.md\n");
+}
+
 /// Puts the program where npx keeps it.
 fn in_cache_of_npx(workspace: &Workspace) -> PathBuf {
     let folder = workspace.root.join("_npx/0a/node_modules/@waypost/linux-x64/bin");
