@@ -216,12 +216,9 @@ impl Context {
     /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
     pub fn plans_to_add_to(&self) -> Outcome<Arc<PlanStore>> {
         let place = self.store_location()?;
-        let is_new = place.is_absent();
+        let is_news = place.is_absent() && place.is_outside_repositories();
         let plans = self.plans_in(&place)?;
-        if is_new && let Some(exposed) = place.folder.as_deref().and_then(repository::not_ignored) {
-            self.out.say(format!("note: {exposed}"));
-        }
-        if is_new && place.is_outside_repositories() {
+        if is_news {
             self.out.say(format!("plans of this folder and those below it are kept in {}", place.shown()));
         }
         Ok(plans)
@@ -229,8 +226,13 @@ impl Context {
 
     /// Opens the store at a place, and creates it if it is missing.
     pub fn plans_in(&self, place: &StoreLocation) -> Outcome<Arc<PlanStore>> {
+        let is_new = place.is_absent();
         place.prepare()?;
-        Ok(Arc::new(PlanStore::for_one_command(open_store(place)?)))
+        let plans = Arc::new(PlanStore::for_one_command(open_store(place)?));
+        if is_new && let Some(exposed) = place.folder.as_deref().and_then(repository::not_ignored) {
+            self.out.say(format!("note: {exposed}"));
+        }
+        Ok(plans)
     }
 
     /// The account that vouches for approvals in the store.

@@ -123,6 +123,11 @@ impl Init {
         let was_there = folders.own.join(CONFIG_FILE).symlink_metadata().is_ok();
         for step in self.steps(&folders, &hosts, &entry) {
             // A file that imports what was not written would say nothing.
+            if step.is_text(IMPORT) && report.has(AGENTS, ChangeResult::Refused) {
+                let why = format!("{AGENTS}, which it imports, could not be written");
+                report.add(step.refused(why), ChangeResult::Refused);
+                continue;
+            }
             if step.is_text(IMPORT) && report.lacks(AGENTS) {
                 report.add(step, ChangeResult::Declined);
                 continue;

@@ -157,7 +157,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
         let rows = [
             ("waypost demo", "see a plan run, in a temporary folder"),
             ("waypost new 'Move to JWT'", "create a plan"),
-            ("waypost import FILE", "take over a plan of another tool"),
+            ("waypost import FILE", "import a plan of any format"),
             ("waypost init", "connect your agents"),
         ]
         .map(|(line, does)| (command(line), does));
