@@ -110,6 +110,11 @@ impl StoreLocation {
             let _there = ignore();
             return Ok(());
         }
+        if folder.exists() {
+            let message =
+                format!("{} is a file, and Waypost keeps plans in a folder of that name", folder.display());
+            return Err(Failure::failed(message, "move the file away, then try again"));
+        }
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| ignore());
         made.map_err(|error| Failure::file(folder, &error))
     }

@@ -134,6 +134,22 @@ fn a_plan_says_what_each_open_task_waits_for_and_who_holds_it() {
 }
 
 #[test]
+fn what_stands_in_the_way_or_was_mistyped_is_named() {
+    let workspace = Workspace::new();
+    let err = |words: &[&str]| text(&workspace.waypost(words)).1;
+    let own = workspace.work().join(".waypost");
+    fs::write(&own, "").unwrap();
+    let said = err(&["new", "Move"]);
+    assert!(said.contains("is a file, and Waypost keeps plans in a folder of that name"), "{said}");
+    fs::remove_file(own).unwrap();
+    ok(&workspace.waypost(&["new", "Move", "--id", "sl1wp", "--task", "Read", "--task", "Write"]));
+    assert!(err(&["show", "slw1p"]).contains("did you mean sl1wp?"), "{}", err(&["show", "slw1p"]));
+    // Nothing here is for workers, whatever people work on meanwhile.
+    ok(&workspace.waypost(&["next", "sl1wp", "--claim"]));
+    assert!(!err(&["submit", "sl1wp"]).contains("worker"), "{}", err(&["submit", "sl1wp"]));
+}
+
+#[test]
 #[ignore = "needs git"]
 fn a_store_that_git_would_commit_is_named_with_what_to_do() {
     let workspace = Workspace::new();
