@@ -47,7 +47,11 @@ impl TestBinary {
     pub(crate) fn job(&self, kind: &str, arguments: &[&str], threads: usize) -> Job {
         let package = self.folder.file_name().unwrap_or_default().to_string_lossy();
         let mut command = Command::new(&self.program);
-        command.args(arguments).arg("--quiet").current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+            .args(arguments)
+            .arg("--quiet")
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder);
         if std::env::var_os(THREADS).is_none() {
             command.env(THREADS, threads.to_string());
         }

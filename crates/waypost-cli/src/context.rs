@@ -24,6 +24,7 @@ use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
 use crate::output::Output;
+use crate::repository;
 use crate::runner::typeable;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
@@ -206,7 +207,10 @@ impl Context {
         if place.is_absent() {
             return Ok(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Arc::new(PlanStore::for_one_command(open_for_one_command(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open_for_one_command(
+            &place.location,
+            Durability::default(),
+        )?)))
     }
 
     /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
@@ -222,8 +226,13 @@ impl Context {
 
     /// Opens the store at a place, and creates it if it is missing.
     pub fn plans_in(&self, place: &StoreLocation) -> Outcome<Arc<PlanStore>> {
+        let is_new = place.is_absent();
         place.prepare()?;
-        Ok(Arc::new(PlanStore::for_one_command(open_store(place)?)))
+        let plans = Arc::new(PlanStore::for_one_command(open_store(place)?));
+        if is_new && let Some(exposed) = place.folder.as_deref().and_then(repository::not_ignored) {
+            self.out.say(format!("note: {exposed}"));
+        }
+        Ok(plans)
     }
 
     /// The account that vouches for approvals in the store.

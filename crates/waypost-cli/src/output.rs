@@ -264,7 +264,10 @@ pub fn ask(question: &str) -> io::Result<String> {
     write!(stderr, "{} ", sanitize(question))?;
     stderr.flush()?;
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
+    if io::stdin().read_line(&mut answer)? == 0 {
+        // At the end of the input the cursor still stands behind the question.
+        writeln!(stderr)?;
+    }
     Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
 }
 

@@ -55,8 +55,7 @@ fn started_by() -> Option<&'static str> {
 fn words_for(program: &Path, path: &OsStr) -> Option<String> {
     let runner = runner_of(program)?;
     // While it runs, a runner has its own cache on PATH.
-    let is_installed =
-        |folder: &Path| runner_of(folder).is_none() && folder.join(NAME).is_file();
+    let is_installed = |folder: &Path| runner_of(folder).is_none() && folder.join(NAME).is_file();
     if std::env::split_paths(path).any(|folder| is_installed(&folder)) {
         return None;
     }
@@ -95,9 +94,8 @@ mod tests {
             std::fs::create_dir_all(place).unwrap();
             std::fs::write(place.join(NAME), "").unwrap();
         }
-        let path = |folders: &[&std::path::PathBuf]| {
-            std::env::join_paths(folders).unwrap().into_string().unwrap()
-        };
+        let path =
+            |folders: &[&std::path::PathBuf]| std::env::join_paths(folders).unwrap().into_string().unwrap();
         check(NPX, &path(&[&cached]), Some("npx -y waypost"));
         check(NPX, &path(&[&cached, &installed]), None);
         std::fs::remove_dir_all(folder).unwrap();

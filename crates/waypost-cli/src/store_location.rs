@@ -14,7 +14,7 @@ use crate::error::{Failure, Outcome};
 /// The folder of a workspace's configuration, logs and store.
 pub const FOLDER: &str = ".waypost";
 /// The store's file in that folder.
-const DATABASE: &str = "waypost.db";
+pub(crate) const DATABASE: &str = "waypost.db";
 /// jaato's folder in a workspace.
 const JAATO: &str = ".jaato";
 /// jaato's own configuration in that folder, if present.
@@ -109,6 +109,11 @@ impl StoreLocation {
             // There already, or not ours to write.
             let _there = ignore();
             return Ok(());
+        }
+        if folder.exists() {
+            let message =
+                format!("{} is a file, and Waypost keeps plans in a folder of that name", folder.display());
+            return Err(Failure::failed(message, "move the file away, then try again"));
         }
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| ignore());
         made.map_err(|error| Failure::file(folder, &error))

@@ -195,7 +195,7 @@ commands!(Command {
     FinishPlan(command::plan_lifecycle::FinishPlan),
     /// Show what waits for you, runs and has failed, and what to do next
     Status(command::overview::Status),
-    /// Show or set a plan's free-text status
+    /// Print or set a plan's note, free text for where it stands
     Note(command::note::Note),
     /// Edit a plan in your editor
     Edit(command::edit::Edit),

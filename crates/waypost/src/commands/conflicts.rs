@@ -7,9 +7,9 @@ use waypost_service::{AnswerKind, Conflict};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::files;
+use waypost_cli::runner;
 use waypost_cli::shared_branch;
 use waypost_cli::view::text;
-use waypost_cli::runner;
 
 /// Columns of a version that stands on the line of its author.
 const VALUE_COLUMNS_MAX: usize = 60;

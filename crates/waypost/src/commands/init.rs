@@ -26,6 +26,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::load_config::{self, Folders};
 use waypost_cli::output;
+use waypost_cli::repository;
 use waypost_cli::runner::{NAME, runner_of};
 use waypost_cli::store_location::IGNORED;
 use waypost_cli::trust_prompt;
@@ -121,8 +122,13 @@ impl Init {
         let was_trusted = is_trusted();
         let was_there = folders.own.join(CONFIG_FILE).symlink_metadata().is_ok();
         for step in self.steps(&folders, &hosts, &entry) {
-            // A file that imports what was declined would say nothing.
-            if step.is_text(IMPORT) && report.has(AGENTS, ChangeResult::Declined) {
+            // A file that imports what was not written would say nothing.
+            if step.is_text(IMPORT) && report.has(AGENTS, ChangeResult::Refused) {
+                let why = format!("{AGENTS}, which it imports, could not be written");
+                report.add(step.refused(why), ChangeResult::Refused);
+                continue;
+            }
+            if step.is_text(IMPORT) && report.lacks(AGENTS) {
                 report.add(step, ChangeResult::Declined);
                 continue;
             }
@@ -153,6 +159,11 @@ impl Init {
         }
         if !self.is_only_example() {
             self.note(context, &hosts, &entry);
+        }
+        if !self.print
+            && let Some(exposed) = repository::not_ignored(&folders.own)
+        {
+            context.out.note(exposed);
         }
         for host in hosts {
             let is_new = match host.file {
@@ -363,11 +374,20 @@ fn with_example(old: &str) -> Result<Merged, Unmergeable> {
     let new = format!("{}\n\n{EXAMPLE_CONFIG}", old.trim_end());
     match settings(&new) {
         Some(_) => Ok(Merged::Text(new)),
-        None => Err(unmergeable(
-            "its executors are not written as tables of their own; write this one as they are, yourself"
-                .to_owned(),
-        )),
+        // No table can be added to an inline table.
+        None => {
+            let why = "its \"executors\" is an inline table; put this into it yourself".to_owned();
+            Err(Unmergeable { why, paste: example_in_one_line() })
+        }
     }
+}
+
+/// The example's executor as an item of an inline table.
+fn example_in_one_line() -> String {
+    let fields = EXAMPLE_CONFIG.lines().filter(|line| !line.starts_with(['#', '[']));
+    let fields: Vec<&str> =
+        fields.map(|line| line.split_once("  # ").map_or(line, |(field, _)| field)).collect();
+    format!("echo = {{ {} }}", fields.join(", "))
 }
 
 /// Whether an instruction file exists, is not a link to AGENTS.md, and does not import it instead of having its own section.

@@ -133,7 +133,8 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     if context.out.json {
         let of = |part: usize| -> Vec<Value> {
             let rows = rows.iter().filter(|row| row.part == part);
-            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": command(&row.command) })).collect()
+            rows.map(|row| json!({ "plan": row.head, "what": row.what, "command": command(&row.command) }))
+                .collect()
         };
         let mut value = json!({ "store": place, "plans": total, "more": page.next.is_some() });
         for (part, (name, _)) in PARTS.iter().enumerate() {
@@ -156,7 +157,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
         let rows = [
             ("waypost demo", "see a plan run, in a temporary folder"),
             ("waypost new 'Move to JWT'", "create a plan"),
-            ("waypost import FILE", "take over a plan of another tool"),
+            ("waypost import FILE", "import a plan of any format"),
             ("waypost init", "connect your agents"),
         ]
         .map(|(line, does)| (command(line), does));

@@ -192,7 +192,7 @@ impl Run {
             }
             let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
             if !over && begin.activate(context, &config, &entered, agreed)? == Approval::Awaited {
-                return Err(prepare::not_approved(context, &id)?);
+                return Err(prepare::not_approved(context, &self.what, &plans, &id)?);
             }
             let relay = webhooks::start(context, &folders, &config, &plans, since)?;
             let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;

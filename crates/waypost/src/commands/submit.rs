@@ -106,7 +106,7 @@ impl Submit {
         if let Some(failure) = idle.filter(|_| runs) {
             context.out.note(format!("{}: {}", failure.message, failure.hint));
             failure.details.iter().for_each(|line| context.out.say(line));
-        } else if runs && workers.is_empty() {
+        } else if runs && workers.is_empty() && found.read(Plan::has_machine_work)? {
             let nobody = no_worker(&queue);
             context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
         }

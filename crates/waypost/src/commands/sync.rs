@@ -5,9 +5,9 @@ use waypost_service::{SyncOptions, SyncReport};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::runner::typeable;
 use waypost_cli::shared_branch;
 use waypost_cli::view::text;
-use waypost_cli::runner::typeable;
 
 const EXAMPLES: &str = "\
 Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes \
@@ -102,7 +102,8 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
     if !report.withheld.is_empty() {
         let plans = text::count(report.withheld.len(), "plan");
         let is = if report.withheld.len() == 1 { "is" } else { "are" };
-        let words = format!("{plans} from {branch} can be read and {is} offered to no agent: `waypost trust`");
+        let words =
+            format!("{plans} from {branch} can be read and {is} offered to no agent: `waypost trust`");
         out.line(typeable(&words));
     }
     match (&report.remote, report.pushed) {

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, PlanId, StartRefusal, TaskId};
-use waypost_text::{count, pad, width};
 use waypost_service::{Explanation, Reason, start_refusal_hint, why, why_open};
+use waypost_text::{count, pad, width};
 
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Outcome, hint_text};
@@ -43,7 +43,8 @@ fn one(context: &mut Context, found: &PlanHandle, task: &TaskId) -> Outcome {
     why.warnings.iter().for_each(|warning| context.out.note(warning));
     if context.out.json {
         let mut answer = json!({ "id": found.id });
-        if let (Some(answer), Value::Object(fields)) = (answer.as_object_mut(), value(&why, &found.id, task)) {
+        if let (Some(answer), Value::Object(fields)) = (answer.as_object_mut(), value(&why, &found.id, task))
+        {
             answer.extend(fields);
         }
         return context.out.value(&answer);

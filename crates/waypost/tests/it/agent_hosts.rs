@@ -186,7 +186,8 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_set_up() {
     assert_eq!(names, [".waypost/.gitignore", ".waypost/config.toml", ".mcp.json", "AGENTS.md", "CLAUDE.md"]);
     for file in files {
         assert_eq!(file["action"], "refused", "{file}");
-        assert!(file["why"].as_str().unwrap().contains("large"), "{file}");
+        let why = if file["file"] == "CLAUDE.md" { "AGENTS.md, which it imports" } else { "large" };
+        assert!(file["why"].as_str().unwrap().contains(why), "{file}");
         assert!(!file["paste"].as_str().unwrap().is_empty(), "{file}");
     }
     assert_eq!(output.status.code(), Some(1));
@@ -214,6 +215,17 @@ fn a_runner_works_for_those_who_have_nothing_installed() {
     let path = Workspace::new();
     let said = text(&path.waypost(&["init", "--client", "claude", "--command", "/opt/waypost"])).1;
     assert!(said.contains("/opt/waypost is a path of this machine: do not commit it"), "{said}");
+}
+
+#[test]
+fn no_host_imports_instructions_that_were_not_written() {
+    let workspace = Workspace::new();
+    fs::write(workspace.work().join("AGENTS.md"), "# Mine\n").unwrap();
+    let output = workspace.waypost(&["init", "--client", "claude"]);
+    assert_eq!(output.status.code(), Some(1), "an existing file is changed only with --yes: {output:?}");
+    assert!(!workspace.work().join("CLAUDE.md").exists());
+    init(&workspace, &["--client", "claude", "--yes"]);
+    assert_eq!(read(&workspace, "CLAUDE.md"), "@AGENTS.md\n");
 }
 
 /// Puts the program where npx keeps it.

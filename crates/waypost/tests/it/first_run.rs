@@ -92,6 +92,86 @@ fn the_example_is_run_from_where_it_was_written_for() {
 }
 
 #[test]
+fn the_example_is_shown_in_the_form_that_fits_an_inline_table() {
+    let workspace = Workspace::new();
+    let file = workspace.work().join(".waypost/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "executors = { mine = { kind = \"noop\" } }\n").unwrap();
+    let output = workspace.waypost(&["init", "--example"]);
+    let (out, _) = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    assert!(out.contains("its \"executors\" is an inline table; put this into it yourself"), "{out}");
+    let shown = out.lines().find(|line| line.starts_with("echo = {")).unwrap();
+    fs::write(&file, format!("executors = {{ mine = {{ kind = \"noop\" }}, {shown} }}\n")).unwrap();
+    ok(&workspace.waypost(&["run", "example-plan.json", "--config", ".waypost/config.toml"]));
+}
+
+#[test]
+fn a_plan_says_what_each_open_task_waits_for_and_who_holds_it() {
+    let workspace = Workspace::new();
+    let why = |words: &[&str]| ok(&workspace.waypost(&[&["why"], words].concat())).0;
+    ok(&workspace.waypost(&["new", "Move", "--id", "move"]));
+    assert_eq!(why(&["move"]), "plan move has no open tasks\n");
+    let task = |words: &[&str]| ok(&workspace.waypost(&[&["task", "add", "move"], words].concat()));
+    for words in
+        [&["Read"][..], &["Write"], &["Check", "--depends-on", "t1", "--depends-on", "t2"], &["Rest"]]
+    {
+        task(words);
+    }
+    ok(&workspace.waypost(&["done", "move", "t4"]));
+    ok(&workspace.waypost(&["next", "move", "--claim", "--as", "agent:codex"]));
+    let waits = "t1 (running, agent:codex), t2 (ready)";
+    let lines = why(&["move"]);
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].starts_with("t1  running  agent:codex, who works on it"), "{lines:?}");
+    assert_eq!(lines[1], "t2  ready    `waypost next move --claim`");
+    assert_eq!(lines[2], format!("t3  blocked  {waits}"));
+    assert_eq!(why(&["move", "t3"]), format!("t3 is blocked, and waits for:\n  {waits}\n"));
+    let answer: serde_json::Value = serde_json::from_str(&why(&["move", "--json"])).unwrap();
+    assert_eq!((&answer["id"], &answer["total"]), (&"move".into(), &3.into()), "{answer}");
+    assert_eq!(answer["tasks"][2]["waits_for"][0]["message"], waits);
+}
+
+#[test]
+fn what_stands_in_the_way_or_was_mistyped_is_named() {
+    let workspace = Workspace::new();
+    let err = |words: &[&str]| text(&workspace.waypost(words)).1;
+    let own = workspace.work().join(".waypost");
+    fs::write(&own, "").unwrap();
+    let said = err(&["new", "Move"]);
+    assert!(said.contains("is a file, and Waypost keeps plans in a folder of that name"), "{said}");
+    fs::remove_file(own).unwrap();
+    ok(&workspace.waypost(&["new", "Move", "--id", "sl1wp", "--task", "Read", "--task", "Write"]));
+    assert!(err(&["show", "slw1p"]).contains("did you mean sl1wp?"), "{}", err(&["show", "slw1p"]));
+    // Nothing here is for workers, whatever people work on meanwhile.
+    ok(&workspace.waypost(&["next", "sl1wp", "--claim"]));
+    assert!(!err(&["submit", "sl1wp"]).contains("worker"), "{}", err(&["submit", "sl1wp"]));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_store_that_git_would_commit_is_named_with_what_to_do() {
+    let workspace = Workspace::new();
+    let git = |words: &[&str]| ok(&workspace.command("git").args(words).output().unwrap()).0;
+    git(&["init", "--quiet"]);
+    let ignore = workspace.work().join(".waypost/.gitignore");
+    fs::create_dir_all(ignore.parent().unwrap()).unwrap();
+    fs::write(&ignore, "!config.toml\n").unwrap();
+    let advice = "put a line `*` at the top of";
+    for words in [&["new", "Move", "--id", "move"][..], &["init", "--client", "claude"]] {
+        let (_, err) = ok(&workspace.waypost(words));
+        assert!(err.contains("git does not ignore") && err.contains(advice), "{words:?}: {err}");
+    }
+    let (_, err) = ok(&workspace.waypost(&["new", "Second"]));
+    assert!(!err.contains(advice), "said once: {err}");
+    fs::write(&ignore, "*\n!config.toml\n").unwrap();
+    assert!(!git(&["status", "--short", "--untracked-files=all"]).contains("waypost.db"));
+    let (_, err) = ok(&workspace.waypost(&["init", "--client", "claude"]));
+    assert!(!err.contains(advice), "{err}");
+}
+
+#[test]
 fn the_example_leaves_a_configuration_in_place_and_trusts_nothing_that_nobody_has_read() {
     let workspace = Workspace::new();
     let file = workspace.work().join(".waypost/config.toml");

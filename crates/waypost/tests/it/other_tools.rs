@@ -54,7 +54,8 @@ fn what_its_author_skips_is_seen_before_the_plan_starts() {
     let (why, _) = does(&workspace, &["why", "plan-skip", "a"]);
     assert!(why.starts_with("a is to be skipped, and waits for:\n  nothing: its author skips it"), "{why}");
     let (why, _) = does(&workspace, &["why", "plan-skip", "b"]);
-    assert_eq!(why, "b is ready: it waits only to be started\n", "what is skipped keeps nothing waiting");
+    let ready = "b is ready: it waits only to be started (`waypost next plan-skip --claim`)\n";
+    assert_eq!(why, ready, "what is skipped keeps nothing waiting");
     let (graph, _) = does(&workspace, &["graph", "plan-skip"]);
     assert!(graph.contains("n0[/\"⊘ a: do a\"/]:::skipped"), "{graph}");
     let (tree, _) = does(&workspace, &["graph", "plan-skip", "--format", "ascii"]);
@@ -410,7 +411,8 @@ fn every_command_says_the_same_about_what_waits_only_for_a_skipped_task() {
         let (_, said) = does(&workspace, &["import", "p.json"]);
         assert!(said.contains("as plan"), "{said}");
         assert_eq!(does(&workspace, &["next", plan]).0, "b  y\n");
-        assert_eq!(does(&workspace, &["why", plan, "b"]).0, "b is ready: it waits only to be started\n");
+        let ready = format!("b is ready: it waits only to be started (`waypost next {plan} --claim`)\n");
+        assert_eq!(does(&workspace, &["why", plan, "b"]).0, ready);
         let (why, _) = does(&workspace, &["why", plan, "c"]);
         assert!(why.contains("c is blocked, and waits for:\n  b (ready)"), "{why}");
         let (shown, _) = does(&workspace, &["show", plan]);

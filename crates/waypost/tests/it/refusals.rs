@@ -230,6 +230,9 @@ fn a_store_that_cannot_be_opened_is_no_damage() {
     let file = workspace.waypost(&["--store", "sqlite:notes.txt", "list", "--json"]);
     let message = "notes.txt is not a database";
     check(&file, 1, "not_a_database", message, "check the path; nothing was changed");
+    let folder = workspace.waypost(&["--store", "sqlite:.", "list", "--json"]);
+    let hint = "name a file, for example sqlite:FOLDER/waypost.db";
+    check(&folder, 1, "files", ".: it is a folder", hint);
     let gone = workspace.waypost(&["--store", "postgres://nobody@127.0.0.1:1/x", "list", "--json"]);
     let message = "PostgreSQL at 127.0.0.1:1 (database x, user nobody) does not answer";
     let hint = "check the address, and that the server runs and lets you in";

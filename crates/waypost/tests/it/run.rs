@@ -164,6 +164,14 @@ fn an_agents_plan_runs_only_after_a_person_has_approved() {
         assert!(err.contains("needs approval before it runs"), "{err}");
         assert!(!workspace.work().join("ran").exists());
     }
+    // What the person imported also runs as the file that it was.
+    put(&workspace, "own.json", &plan(&[("a", &[], &[])]).replace("\"p\"", "\"own\""));
+    assert!(workspace.waypost(&["import", "own.json"]).status.success());
+    let (_, err) = text(&workspace.waypost(&["run", "own"]));
+    assert!(err.contains("from the store, where agents can change it"), "{err}");
+    assert!(err.contains("or run the file that you imported: `waypost run FILE`"), "{err}");
+    assert!(workspace.waypost(&["run", "own.json"]).status.success());
+    fs::remove_file(workspace.work().join("ran")).unwrap();
     let output = workspace.at_terminal(&["run", "p"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(workspace.work().join("ran").exists());

@@ -132,6 +132,37 @@ fn a_run_reports_a_full_disk_continues_when_there_is_space_and_ends_on_the_secon
     assert!(read("q.err").contains("stopped while the store could not be used"), "{}", read("q.err"));
 }
 
+/// Fills a small disk on which a store stands, and reads and writes.
+const FULL: &str = r#"
+mount -t tmpfs -o size=1m,mode=700 tmpfs disk && cd disk || exit 99
+waypost new Move --id move --task Read
+dd if=/dev/zero of=filler bs=1k 2>/dev/null
+waypost && waypost show move && waypost why move t1 || exit 1
+waypost note move words; echo "the note ended with $?"
+rm filler
+waypost note move words
+"#;
+
+#[test]
+fn plans_on_a_full_disk_can_be_read() {
+    let workspace = Workspace::new();
+    fs::create_dir(workspace.root.join("disk")).unwrap();
+    let mut command = workspace.command("timeout");
+    let words = ["60", "unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL];
+    let output = command.args(words).current_dir(&workspace.root).output().unwrap();
+    let (out, err) = text(&output);
+    if !out.starts_with("move\n") {
+        // Not every machine lets its users mount something.
+        println!("skipped: no small disk can be mounted here: {err}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    assert!(out.contains("move  Move: 1 task ready") && out.contains("t1 is ready"), "{out}{err}");
+    assert!(out.contains("the note ended with 1\nnote: words"), "{out}{err}");
+    assert!(err.contains("error: no disk space is left for sqlite:"), "{err}");
+    assert!(err.contains("hint: free disk space, then try again"), "{err}");
+}
+
 /// Removes the folder of the store at once: a process may create files in it while they are removed one by one.
 fn remove_store(workspace: &Workspace) {
     let gone = workspace.root.join("gone");

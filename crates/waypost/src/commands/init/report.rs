@@ -86,6 +86,12 @@ impl Report {
         self.files.iter().any(|(step, fate)| step.name == name && fate.is_written())
     }
 
+    /// Whether a person declined this file, or it lacks required content.
+    pub(super) fn lacks(&self, name: &str) -> bool {
+        let lacks = |fate: &ChangeResult| *fate == ChangeResult::Declined || fate.is_missing();
+        self.files.iter().any(|(step, fate)| step.name == name && lacks(fate))
+    }
+
     /// Whether this is the result for this file.
     pub(super) fn has(&self, name: &str, result: ChangeResult) -> bool {
         self.files.iter().any(|(step, fate)| step.name == name && *fate == result)

@@ -215,7 +215,12 @@ impl RunRequest<'_> {
 }
 
 /// Explains why an unapproved plan does not run.
-pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
+pub(super) fn not_approved(
+    context: &Context,
+    what: &str,
+    plans: &PlanStore,
+    id: &PlanId,
+) -> Outcome<Failure> {
     let by = context.actor()?;
     if by.kind != ActorKind::Person {
         let act = PersonAct::on_plan(PersonVerb::Approve, id);
@@ -223,8 +228,17 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
         let message = format!("plan {id} needs approval before it runs: {}", failure.message);
         return Ok(Failure { message, ..failure });
     }
-    let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
-    let hint = format!("run `waypost approve {id}` in a terminal, or `waypost approve {id} --sign`");
+    let sign = format!("run `waypost approve {id}` in a terminal, or `waypost approve {id} --sign`");
+    let (from, hint) = if plan_input::is_file(what) {
+        ("", sign)
+    } else {
+        let is_own =
+            plans.store().query(|read| read.head(id))?.is_some_and(|head| head.created_by == Some(by));
+        let file = if is_own { "; or run the file that you imported: `waypost run FILE`" } else { "" };
+        (" from the store, where agents can change it", format!("{sign}{file}"))
+    };
+    let message =
+        format!("plan {id} needs approval before it runs{from}, and there is no terminal to ask for it");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 
