@@ -69,7 +69,7 @@ pub use store::{
 };
 pub use stored_version::StoredVersion;
 pub use waypost_core::event_kinds;
-pub use worker_identity::{WORKER_VARIABLE, host, is_alive, is_dead, is_remote, worker_name};
+pub use worker_identity::{WORKER_VARIABLE, host, is_alive, is_dead, is_remote, worker_name, worker_place};
 pub use workers::{
     ATTEMPT_LOG_BYTES_MAX, AttemptLog, Slots, WORKER_KEPT_SECONDS, WORKERS_PAGE_MAX, Worker, WorkerKind,
     WorkerState,

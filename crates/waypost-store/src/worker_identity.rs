@@ -72,6 +72,11 @@ pub fn is_remote(worker: &str) -> bool {
     Identity::of(worker).is_some_and(|other| other.host != Identity::own().host)
 }
 
+/// Returns the host and the process in the name of a worker; what follows tells its runs apart.
+pub fn worker_place(worker: &str) -> &str {
+    worker.match_indices(':').nth(1).map_or(worker, |(end, _)| &worker[..end])
+}
+
 /// Returns when a process started, in clock ticks since boot.
 fn began(process: u32) -> Option<u64> {
     stat(process).map(|(_, began)| began)

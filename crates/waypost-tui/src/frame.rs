@@ -50,7 +50,7 @@ pub fn draw_too_small(frame: &mut Frame<'_>, size: Rect) {
     let lines = [
         format!("Waypost needs {COLUMNS_MIN}×{ROWS_MIN};"),
         format!("this terminal is {}×{}.", size.width, size.height),
-        "Make it larger.".to_owned(),
+        "Make it larger, or Ctrl-C quits.".to_owned(),
     ];
     let top = size.y + size.height.saturating_sub(lines.len() as u16) / 2;
     for (row, line) in (top..size.bottom()).zip(lines) {

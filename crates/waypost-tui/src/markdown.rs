@@ -8,6 +8,7 @@ use crate::styled_text::{StyledLine, StyledText};
 use crate::text;
 use crate::theme::Theme;
 
+const BULLET: &str = "• ";
 /// Columns of a horizontal rule.
 const RULE_COLUMNS: usize = 24;
 /// Maximum width of one column of a table.
@@ -92,7 +93,11 @@ impl Page {
                 self.put(&"─".repeat(RULE_COLUMNS), self.theme.quiet());
                 self.end_block();
             }
-            Event::TaskListMarker(is_done) => self.put(if is_done { "[x] " } else { "[ ] " }, self.style()),
+            Event::TaskListMarker(is_done) => {
+                // The box stands in the place of the bullet.
+                self.bullet = self.bullet.take().filter(|bullet| bullet.as_str() != BULLET);
+                self.put(if is_done { "[x] " } else { "[ ] " }, self.style());
+            }
             Event::FootnoteReference(name) => self.put(&format!("[{name}]"), self.style()),
             Event::InlineMath(text) | Event::DisplayMath(text) => self.put(&text, self.style()),
         }
@@ -187,7 +192,7 @@ impl Page {
                         *number += 1;
                         format!("{}. ", *number - 1)
                     }
-                    Some(None) | None => "• ".to_owned(),
+                    Some(None) | None => BULLET.to_owned(),
                 });
             }
             Tag::Emphasis => self.styles.push(Style::new().add_modifier(Modifier::ITALIC)),

@@ -145,6 +145,11 @@ const bulk = () =>
     await page.getByText("2 plans archived").waitFor();
     await page.getByRole("link", { name: "Plan one" }).waitFor({ state: "detached" });
     assert.equal((await stage.api("GET", "/plans?archived=true")).total, 2);
+    // It is taken back as easily as it was done.
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByText("2 plans restored").waitFor();
+    assert.equal((await stage.api("GET", "/plans?archived=true")).total, 0);
+    await page.getByRole("link", { name: "Plan one" }).waitFor();
     // Approvals are not given in bulk: they are reviewed one after the other.
     for (const id of ["first", "second"]) await page.getByLabel(`Select Approve ${id}`).check();
     await bar.getByRole("button", { name: "Review 2 plans" }).click();
@@ -274,6 +279,13 @@ const creating = () =>
     const text = dialog.getByLabel(/The plan in any format/);
     await text.fill("# Release\n\n- [ ] a: First  (after: none)\n");
     await dialog.getByRole("alert").getByText(/none/).first().waitFor();
+    assert.equal(await dialog.getByRole("button", { name: "Create plan" }).isDisabled(), true, "it has problems");
+    // What is inside another task stands inside it, and what is done says so.
+    await text.fill("# Release\n\n- [ ] a: First\n  - [ ] c: Part of it\n- [x] b: Second\n");
+    const listed = dialog.getByRole("region", { name: "Preview" }).getByRole("listitem");
+    await listed.filter({ hasText: "Second" }).getByText("done").waitFor();
+    const left = async (words) => (await listed.filter({ hasText: words }).boundingBox()).x;
+    assert.ok((await left("Part of it")) > (await left("First")), "it is inside");
     await text.fill("# Release\n\n- [ ] a: First\n- [ ] b: Second  (after: a)\n");
     await dialog.getByRole("region", { name: "Preview" }).getByText("after a").waitFor();
     await dialog.getByRole("button", { name: "Text", exact: true }).click();

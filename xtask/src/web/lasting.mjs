@@ -57,7 +57,59 @@ const signedOut = () =>
     await until("the task is there", async () => (await stage.api("GET", "/plans/long")).counts.total === 2);
   });
 
+/** Writes a line, and another once there is a file. */
+const WAITS = `
+cat > /dev/null
+echo begins >&2
+while [ ! -e go ]; do sleep 0.05; done
+echo ends >&2
+`;
+const ENDING = `
+[executors.waits]
+kind = "process"
+command = ["sh", "waits.sh"]
+`;
+
+const ending = () =>
+  play("ending", ENDING, async (stage, browser) => {
+    stage.write("waits.sh", WAITS);
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "slow", title: "Slow", tasks: [{ id: "a", description: "A", work: { executor: "waits" } }] }));
+    await stage.approve("slow");
+    await stage.api("POST", "/plans/slow/actions/start", {}).catch(() => null);
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/slow/log/a`);
+    const log = page.getByRole("region", { name: "Log of attempt 1" });
+    await log.getByText("begins").waitFor();
+    // When each line was written stands beside it on request, also while it runs.
+    await page.getByRole("button", { name: "Times" }).click();
+    await log.locator("time").first().waitFor();
+    assert.match(await log.locator("time").first().textContent(), /^\d\d:\d\d:\d\d$/);
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/times.png` });
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    // A server that ends when its task has ended says so, and does not claim to be as before.
+    stage.server.kill("SIGTERM");
+    await page.getByRole("alert").getByText("This server is shutting down.").waitFor();
+    await page.getByRole("status").getByText("shutting down", { exact: true }).waitFor();
+    if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/ending.png` });
+    const gone = new Promise((tell) => stage.server.once("exit", tell));
+    stage.write("go", "");
+    await gone;
+    await page.getByText(/^Not connected since/).waitFor();
+    await stage.serve();
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    await page.getByText("This server is shutting down.").waitFor({ state: "detached" });
+    await page.reload();
+    await log.getByText("ends", { exact: true }).waitFor();
+    assert.equal(await log.locator("time").count(), 2, "the choice lasts");
+    // A log of an earlier version has none, and that is said.
+    const { execFileSync } = await import("node:child_process");
+    execFileSync("rm", [`${stage.workspace}/.waypost/logs/slow/a.1.times`]);
+    await page.reload();
+    await log.getByText("This log has no timestamps").waitFor();
+  });
+
 export const lasting = [
+  ["a server that ends says so, and a log says when its lines were written", ending],
   ["a restart signs nobody out, and what was typed meanwhile is sent afterwards", restart],
   ["a session that ends under an open form is begun again above it", signedOut],
 ];

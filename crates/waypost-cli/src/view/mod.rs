@@ -39,7 +39,7 @@ pub fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
     match (phase, awaits_approval) {
         (Phase::Draft, true) => "needs approval",
         (Phase::Active, true) => "start refused",
-        (Phase::AwaitingApproval, _) => "awaiting approval",
+        (Phase::AwaitingApproval, _) => "needs approval",
         (
             Phase::Draft
             | Phase::Active
@@ -66,9 +66,7 @@ pub fn progress(counts: &Counts) -> String {
     if total == 0 {
         return "no tasks".to_owned();
     }
-    // The bar counts all settled tasks, skipped ones included; the text counts those that are really done.
-    let settled = u64::from(counts.finished());
-    let cells = (settled * BAR_CELLS as u64 / u64::from(total)) as usize;
+    let cells = (u64::from(done) * BAR_CELLS as u64 / u64::from(total)) as usize;
     let percent = u64::from(done) * 100 / u64::from(total);
     let mut text = format!("{}{} ", "█".repeat(cells), "░".repeat(BAR_CELLS - cells));
     text.push_str(&format!("{done}/{total} done ({percent}%)"));

@@ -37,7 +37,7 @@ pub(crate) fn validate(api: &Api, Body(text): Body<PlanText>) -> Reply {
         let description = tasks::label(task, LABEL_COLUMNS_MAX);
         json!({
             "id": spec.id, "description": description, "depends_on": spec.depends_on, "parent": spec.parent,
-            "executor": executor,
+            "status": task.state.status, "executor": executor,
         })
     });
     let understood = json!({

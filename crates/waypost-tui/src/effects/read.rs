@@ -12,7 +12,7 @@ use waypost_service::{
     CommitOfTask, CommitsOfTask, QuestionPage, Service, TaskSearch, Texts, difference_lines, is_for_people,
     summary, task_commits, why,
 };
-use waypost_store::{FoundLog, NoLog, find_log};
+use waypost_store::{FoundLog, NoLog, find_log, worker_place};
 use waypost_store::{Page, PlanStore, ProgressFeed, Query, Sort, StoreError, VersionRecord};
 use waypost_text::StatusSign;
 
@@ -345,16 +345,11 @@ impl EffectContext {
 /// Who runs tasks of a plan now.
 fn workers(service: &Service, plan: &PlanId) -> Vec<String> {
     const SHOWN: usize = 100;
-    // The host and the process of a worker; what follows tells its runs apart.
-    let short = |worker: &str| match worker.match_indices(':').nth(1) {
-        Some((end, _)) => worker[..end].to_owned(),
-        None => worker.to_owned(),
-    };
     let running = |plan: &Plan| {
         let mut names: Vec<String> = plan
             .in_progress()
             .filter_map(|task| task.state.worker.as_deref())
-            .map(short)
+            .map(|worker| worker_place(worker).to_owned())
             .take(SHOWN)
             .collect();
         names.sort();

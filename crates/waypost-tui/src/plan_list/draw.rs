@@ -296,8 +296,9 @@ fn draw_plan(
         let x = title_x + (text::width(&title) + 1) as u16;
         put(pen.frame.buffer_mut(), (x, area.y), text::width(&note) as u16, &note, theme.text());
     }
+    // Who runs tasks says nothing about a task that failed or asks.
     let now = match workers.as_slice() {
-        [] => status.detail.clone(),
+        workers if workers.is_empty() || status.sign != StatusSign::Running => status.detail.clone(),
         workers => format!("{}: {}", workers.join(", "), status.detail),
     };
     pen.put(columns.now, &text::truncate(&now, columns.now), theme.text());

@@ -15,6 +15,9 @@ use crate::note::{ErrorMessage, NoteKind};
 use crate::screen::{Context, Flow};
 use crate::text;
 
+/// Columns of a choice that fits in the list of every terminal that is large enough.
+const CHOICE_COLUMNS: usize = 44;
+
 impl RunView {
     /// Opens a dialog of this screen.
     pub(super) fn dialog(&mut self, about: OpenDialog, dialog: Dialog, context: &mut Context<'_>) {
@@ -209,11 +212,11 @@ impl RunView {
             let dialog = Dialog::ask(format!("Answer {task}"), lines, "", "send").to_be_read();
             return self.dialog(OpenDialog::Answer(task, asked.digest, choices), dialog, context);
         }
+        let lines = with_long_choices(lines, &choices);
         let options = choices.iter().map(|choice| match choice {
-            Choosable::Whole(answer) if asked.is_for_person => MenuOption::new(
-                if answer == "yes" { "Done" } else { "Not done: it failed" },
-                format!("answers {answer}"),
-            ),
+            Choosable::Whole(answer) if asked.is_for_person => {
+                MenuOption::new(if answer == "yes" { "Done" } else { "Not done: it failed" }, "")
+            }
             Choosable::Whole(answer) => MenuOption::new(text::reveal(answer), ""),
             Choosable::WithText("yes") => MenuOption::new("Done, with a result …", ""),
             Choosable::WithText(_) => MenuOption::new("Not done, with a reason …", ""),
@@ -346,6 +349,19 @@ fn choices(asked: &TaskQuestion) -> Vec<Choosable> {
         ];
     }
     asked.choices.iter().cloned().map(Choosable::Whole).collect()
+}
+
+/// The question, and below it the choices that the list may cut, in full.
+fn with_long_choices(mut lines: Vec<String>, choices: &[Choosable]) -> Vec<String> {
+    let long = choices.iter().enumerate().filter_map(|(at, choice)| match choice {
+        Choosable::Whole(answer) if text::width(answer) > CHOICE_COLUMNS => Some((at + 1, answer)),
+        Choosable::Whole(_) | Choosable::WithText(_) => None,
+    });
+    for (number, answer) in long {
+        lines.extend([String::new(), format!("Answer {number} in full:")]);
+        lines.extend(answer.lines().map(|line| format!("  {}", text::reveal(line))));
+    }
+    lines
 }
 
 /// The question with everything that its digest covers, in full: whoever answers has read it.

@@ -208,8 +208,10 @@ impl RunView {
         let inside = frame::framed(theme, frame, area, "Tasks", self.focus == Focus::Tasks);
         let Some(snapshot) = &self.snapshot else { return };
         let selected = self.selected();
-        let widest = snapshot.rows.iter().map(|row| text::width(row.id.as_str())).max().unwrap_or(0);
-        let id_columns = widest.min(ID_COLUMNS).min(usize::from(inside.width / 3));
+        // One long id takes no room from the words of all tasks.
+        let widths = snapshot.rows.iter().map(|row| text::width(row.id.as_str()));
+        let widest = widths.filter(|columns| *columns <= ID_COLUMNS).max().unwrap_or(ID_COLUMNS);
+        let id_columns = widest.min(usize::from(inside.width / 3));
         let rows = snapshot.rows.iter().enumerate().skip(self.top);
         let room = self.list_rows(context.area);
         for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows.take(room)) {
@@ -425,7 +427,7 @@ fn status_line(row: &Row, now: Timestamp) -> String {
         (_, _, None) | (_, None, _) => {}
     }
     if let Some(worker) = &row.worker {
-        words.push(worker.clone());
+        words.push(waypost_store::worker_place(worker).to_owned());
     }
     words.join(" · ")
 }

@@ -302,7 +302,8 @@ fn what_needs_the_user_comes_first_and_who_works_is_named() {
             "Sign the contract on both pages, and send it back by Friday",
             &[],
         ),
-        with_status(of("ask", "Rename"), StatusSign::Asking, "2 questions", "Entry or Record?", &[]),
+        // Who runs its other tasks is not who asks.
+        with_status(of("ask", "Rename"), StatusSign::Asking, "2 questions", "Entry or Record?", &["box:9"]),
     ];
     let Effect::LoadPlanPage { store, ticket, .. } = &effects[0] else { panic!() };
     let page = Page { total: 4, items: plans, next: None, warnings: Vec::new() };

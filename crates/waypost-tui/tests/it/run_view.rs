@@ -763,6 +763,42 @@ fn a_long_question_is_answered_only_after_its_end_was_on_screen() {
 }
 
 #[test]
+fn one_long_id_takes_no_room_from_the_words_of_all_tasks() {
+    let mut story = Story { plan: Plan::blank(key().id), now: 0 };
+    let mut short = task("a", &[]);
+    short.description = "It has words".to_owned();
+    let mut long = task("b", &[]);
+    long.id = id(&"long".repeat(60));
+    let draft = plan_of(vec![short, long]).into();
+    story.write(&Actor::person("ada"), Command::Create { draft, approval_required: None });
+    let mut app = watching((80, 24));
+    reply(&mut app, story.stands());
+    let shown = text(&app);
+    let row = shown.lines().find(|line| line.contains("It has words")).unwrap();
+    assert!(row.find("It has words").unwrap() < 20, "{shown}");
+}
+
+#[test]
+fn a_long_choice_is_read_in_full_before_it_is_given() {
+    let mut story = asking_for_a_text();
+    let person = Actor::person("ada");
+    let task = id("choose");
+    story.write(&person, Command::AnswerQuestion { task: task.clone(), answer: "x".to_owned() });
+    story.start("choose");
+    let choices = vec!["yes".to_owned(), format!("no, {}and delete all", "very long choice ".repeat(60))];
+    let ask = QuestionRequest { text: "May it?".to_owned(), choices, ..QuestionRequest::default() };
+    story.write(&person, Command::AskQuestion { task, attempt: Some(3), ask: Box::new(ask) });
+    let mut app = watching((80, 24));
+    reply(&mut app, story.stands());
+    assert_eq!(press(&mut app, "⏎2"), [], "its end was not on screen: {}", text(&app));
+    for _ in 0..20 {
+        update(&mut app, Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+    }
+    assert!(text(&app).contains("and delete all"), "{}", text(&app));
+    assert_eq!(written(press(&mut app, "2")).len(), 1);
+}
+
+#[test]
 fn the_status_of_a_task_is_chosen_from_those_that_it_can_have() {
     let mut app = watching((80, 24));
     reply(&mut app, middle().stands());

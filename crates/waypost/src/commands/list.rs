@@ -3,6 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
+use waypost_service::ListedPlan;
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
 
@@ -15,7 +16,7 @@ use waypost_cli::options::within;
 use waypost_cli::style::Look;
 use waypost_cli::view::plan::refusal_words;
 use waypost_cli::view::table::{self, Cell};
-use waypost_cli::view::{phase_sign, phase_words, sign_look, text};
+use waypost_cli::view::{sign_look, text};
 
 /// Plans on a page by default.
 const PLANS_DEFAULT: usize = 20;
@@ -126,8 +127,9 @@ impl List {
             return Ok(());
         }
         let now = text::now();
-        let rows: Vec<Vec<Cell>> = page.items.iter().map(|head| row(head, now)).collect();
-        table::print(&mut context.out, &["ID", "PHASE", "DONE", "VER", "AGE", "TITLE"], &rows);
+        let listed = context.service(&plans).summaries_with_status(page.items.clone())?;
+        let rows: Vec<Vec<Cell>> = listed.iter().map(|plan| row(plan, now)).collect();
+        table::print(&mut context.out, &["ID", "STATE", "DONE", "VER", "AGE", "TITLE"], &rows);
         for head in page.items.iter().filter(|head| head.is_refused()).take(REFUSALS_SHOWN_MAX) {
             let why = plans.with_plan(&head.id, |plan| {
                 let refusal = plan.state().start_refusals.first();
@@ -152,12 +154,10 @@ pub(crate) fn other_folders(folders: &Folders, plans: &PlanStore) -> Vec<Foreign
     not_imported(&folders.workspace, plans, &linked)
 }
 
-fn row(head: &PlanSummary, now: waypost_core::Timestamp) -> Vec<Cell> {
-    let awaits = head.awaits_approval;
-    let sign = phase_sign(head);
-    let mut phase = format!("{} {}", sign.glyph(), phase_words(head.phase, awaits));
+fn row(ListedPlan { summary: head, state, .. }: &ListedPlan, now: waypost_core::Timestamp) -> Vec<Cell> {
+    let mut words = format!("{} {}", state.sign.glyph(), state.label);
     if head.archived {
-        phase.push_str(" (archived)");
+        words.push_str(" (archived)");
     }
     let counts = &head.counts;
     let mut done = match head.is_document() {
@@ -175,7 +175,7 @@ fn row(head: &PlanSummary, now: waypost_core::Timestamp) -> Vec<Cell> {
         if head.status.is_empty() { String::new() } else { format!("[{}]", text::one_line(&head.status)) };
     vec![
         Cell::plain(head.id.as_str()),
-        Cell::looking(phase, sign_look(sign)),
+        Cell::looking(words, sign_look(state.sign)),
         Cell::looking(done, if counts.failed > 0 { Look::Red } else { Look::Plain }),
         Cell::plain(format!("v{}", head.version)),
         Cell::plain(text::age(head.updated_at, now)),
