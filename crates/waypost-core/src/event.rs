@@ -77,6 +77,9 @@ pub enum Event {
         /// Whether the plan, which had ended, has open tasks again. Nothing of it runs.
         #[serde(default, skip_serializing_if = "is_default")]
         to_draft: bool,
+        /// Whether skips and failures have consequences from now on, because somebody began to work in another clone.
+        #[serde(default, skip_serializing_if = "is_default")]
+        begun: bool,
     },
     /// Tasks were added in this order, each after the previous one among its siblings.
     TasksAdded {

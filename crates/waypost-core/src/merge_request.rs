@@ -11,6 +11,10 @@ pub struct MergeRequest {
     pub draft: Draft,
     /// The stop that holds, if the plan is stopped.
     pub stop: Option<SharedStop>,
+    /// The person who archived the plan.
+    pub archived_by: Option<Actor>,
+    /// Whether somebody began to work in some clone, so that skips and failures have consequences in all of them.
+    pub begun: bool,
     /// How many records are new.
     pub operations: u64,
     /// The tags of the clones that they are from.

@@ -95,6 +95,11 @@ pub struct Question {
 }
 
 impl Question {
+    /// Whether a run asks whether a report is true.
+    pub fn is_about_report(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.value().get(CHECK_MARK).is_some())
+    }
+
     /// Resolves `said` to an answer. With choices, returns the one that matches case-insensitively, or the only one
     /// with that prefix.
     pub fn answer(&self, said: &str) -> Option<String> {

@@ -325,6 +325,9 @@ pub struct StartState {
     /// The output passed to dependants.
     #[serde(default, with = "json_text::optional", skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
+    /// The person who skipped or cancelled it: no agent opens it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Actor>,
 }
 
 /// A list of a task whose elements come and go one by one.

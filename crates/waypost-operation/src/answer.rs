@@ -109,7 +109,12 @@ pub fn answer(set: &OperationSet, conflict: &Conflict, answer: &Answer) -> Resul
             let tasks = conflict.removes.iter().map(|key| set.reference(key)).collect();
             Action::Remove { tasks, over: set.waiting_about(&conflict.removes) }
         }
-        (ConflictKind::Delete, Answer::Remove) => Action::Delete {},
+        (ConflictKind::Delete, Answer::Remove) => match set.action(conflict.actions[0]) {
+            Some(Action::Set { field, to, .. }) => {
+                Action::Set { task: None, field: field.clone(), to: to.clone(), over }
+            }
+            _ => Action::Delete {},
+        },
         (ConflictKind::Dependency, Answer::Dismiss) => Action::Exclude {
             task: task.ok_or_else(wrong)?,
             list: ListField::DependsOn,

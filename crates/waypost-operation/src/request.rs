@@ -15,6 +15,8 @@ pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> M
         renamed: renamed_by(set, merged, new),
         draft: merged.draft.clone(),
         stop: merged.stop.clone(),
+        archived_by: merged.draft.state.archived_by.clone(),
+        begun: merged.begun,
         operations: new.len() as u64,
         from: from.into_iter().collect(),
         state: set.state_hash(),

@@ -204,6 +204,11 @@ impl OperationSet {
         self.records.get(&(clock, id)).map(|(record, _)| record)
     }
 
+    /// Returns an action of a record.
+    pub(crate) fn action(&self, of: crate::action::ActionRef) -> Option<&Action> {
+        self.get(of.record)?.known()?.actions().get(of.index as usize)
+    }
+
     /// Iterates over all records, in the total order of clock and id.
     pub fn records(&self) -> impl Iterator<Item = &ParsedRecord> {
         self.records.values().map(|(record, _)| record)

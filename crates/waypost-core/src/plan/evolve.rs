@@ -71,7 +71,11 @@ impl Plan {
             Event::PlanRevised { .. } => self.revise_plan(event),
             // The events that follow it change the plan.
             Event::PlanRestored { .. } => {}
-            Event::PlanMerged { to_draft, .. } => {
+            Event::PlanMerged { to_draft, begun, .. } => {
+                if *begun && self.state.started_at.is_none() {
+                    self.state.started_at = Some(at);
+                    self.look_at_all();
+                }
                 if *to_draft && self.state.phase.is_finished() {
                     self.state.phase = Phase::Draft;
                     (self.state.finished_at, self.state.closed) = (None, false);

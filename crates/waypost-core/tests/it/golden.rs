@@ -386,6 +386,7 @@ fn events() -> Vec<Event> {
             state: "9b1e".into(),
             questions: 1,
             to_draft: true,
+            begun: false,
         },
         Event::PlanMerged {
             operations: 1,
@@ -393,6 +394,15 @@ fn events() -> Vec<Event> {
             state: "9b1e".into(),
             questions: 0,
             to_draft: false,
+            begun: false,
+        },
+        Event::PlanMerged {
+            operations: 1,
+            from: Vec::new(),
+            state: "9b1e".into(),
+            questions: 0,
+            to_draft: false,
+            begun: true,
         },
         Event::TasksAdded { tasks: vec![task("a", &[]), task("b", &["a"])], index: Some(1) },
         Event::TasksAdded { tasks: vec![full_spec()], index: None },

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::action::{Action, ListField};
+use crate::action::{Action, ActionRef, ListField};
 use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
 use crate::merge::merge;
-use crate::record::{Prerequisite, Record};
+use crate::record::{ParsedRecord, Prerequisite, Record};
 use crate::set::{OperationSet, TaskKey};
 use waypost_core::TaskId;
 
@@ -99,6 +99,17 @@ impl<'a> KnownFacts<'a> {
             .collect();
         let asks = about.iter().filter(|(_, action)| matches!(action, Action::Ask { .. }));
         asks.map(|(record, _)| record.id()).filter(|id| !answered.contains(id)).collect()
+    }
+
+    /// Returns the deletions of the plan.
+    pub(super) fn deletes(&self) -> Vec<ActionRef> {
+        let records = self.set.records().filter_map(ParsedRecord::known);
+        let found = records.flat_map(|record| {
+            let actions = record.actions().iter().zip(0..);
+            let deletes = actions.filter(|(action, _)| matches!(action, Action::Delete {}));
+            deletes.map(|(_, index)| ActionRef { record: record.id(), index })
+        });
+        found.collect()
     }
 
     /// Returns the stops that nothing lifted.

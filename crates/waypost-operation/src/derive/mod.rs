@@ -437,14 +437,15 @@ impl<'a> Change<'a> {
     fn start_state(&self, task: &Task) -> Option<StartState> {
         let state = &task.state;
         let start = |outcome, text: &Option<String>| {
-            Some(StartState { outcome, text: text.clone(), output: state.output.clone() })
+            let by = state.stopped_by().cloned();
+            Some(StartState { outcome, text: text.clone(), output: state.output.clone(), by })
         };
         if !self.after.sibling_ids(Some(task.spec.id.as_str())).is_empty() {
             return None;
         }
         if let Some(report) = state.reported() {
             let (text, output) = (report.result.clone(), report.output.clone());
-            return Some(StartState { outcome: OutcomeKind::Reported, text, output });
+            return Some(StartState { outcome: OutcomeKind::Reported, text, output, by: None });
         }
         match state.status {
             Status::Pending | Status::Running => None,
@@ -610,12 +611,17 @@ impl<'a> Change<'a> {
                         self.actions.push(Action::Claim { task, worker });
                     }
                 }
+                // What a run asks about a report, it asks here.
+                Event::QuestionAsked { question, .. } if question.is_about_report() => {}
                 Event::QuestionAsked { task, question } => {
                     let (task, choices) = (self.reference(task), question.choices.clone());
                     self.actions.push(Action::Ask { task, question: question.text.clone(), choices });
                 }
                 Event::QuestionAnswered { task, answer, .. } => {
                     let over = self.known.key(task).map(|key| self.known.questions(&key)).unwrap_or_default();
+                    if over.is_empty() {
+                        continue;
+                    }
                     let (task, answer) = (self.reference(task), answer.clone());
                     self.actions.push(Action::Answer { task, answer, over });
                 }
@@ -671,7 +677,7 @@ impl<'a> Change<'a> {
             // Its end was that of its children; now it is its own.
             let state = self.after.task(task.as_str()).and_then(|task| self.start_state(task));
             match state {
-                Some(StartState { outcome, text, output }) => {
+                Some(StartState { outcome, text, output, .. }) => {
                     self.report(&task, outcome, (text, output), None)
                 }
                 None => self.forget_outcome(&task),
@@ -703,7 +709,7 @@ impl<'a> Change<'a> {
                 ended.push((task.spec.id.clone(), start));
             }
         }
-        for (task, StartState { outcome, text, output }) in ended {
+        for (task, StartState { outcome, text, output, .. }) in ended {
             self.report(&task, outcome, (text, output), None);
         }
     }
@@ -811,6 +817,10 @@ impl<'a> Change<'a> {
             let over = self.known.writes(None, &Field::Archived);
             let to = Value::from(new.archived);
             self.actions.push(Action::Set { task: None, field: Field::Archived, to, over });
+            let over = self.known.deletes();
+            if old.archived && !over.is_empty() {
+                self.actions.push(Action::Dismiss { over });
+            }
         }
         let (was, is) = (stop_of(self.before), stop_of(self.after));
         let is_opened = self.before.state().phase.is_finished() && !self.after.state().phase.is_finished();

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use waypost_core::{Dependency, Draft, Hold, Status, Task, TaskExtras, TaskId, TaskSpec, TaskState, limits};
+use waypost_core::{
+    ActorKind, Answer, Dependency, Draft, Hold, Question, Status, Task, TaskExtras, TaskId, TaskSpec,
+    TaskState, limits,
+};
 
 use super::reading::At;
 use super::result::{
@@ -25,6 +28,11 @@ impl<'a> Merge<'a> {
         self.charge(&mut draft);
         let stop = self.stop();
         let deleted = self.delete();
+        if deleted && !draft.state.archived {
+            let by = self.reading.deletes.iter().map(|at| self.reading.record(*at).by()).next_back();
+            draft.state.archived = true;
+            draft.state.archived_by = by.filter(|by| by.kind == ActorKind::Person).cloned();
+        }
         let end = stop.as_ref().filter(|stop| stop.kind.is_end()).map(|stop| (stop.kind, stop.at));
         let is_group = |task: u32| !children[task as usize].is_empty();
         for &task in order {
@@ -39,6 +47,9 @@ impl<'a> Merge<'a> {
                 state.reason = Some(PLAN_ENDED.to_owned());
             }
         }
+        self.ask_and_answer(&is_group);
+        let begun = !self.reading.claims.is_empty()
+            || self.states.iter().any(|state| state.status.is_finished() || state.reported().is_some());
         draft.state.phase = self.phase(end.map(|(kind, _)| kind), order, &is_group);
         let conflicts = self.conflicts(order, names, &is_group);
         let mut tasks = Vec::with_capacity(order.len());
@@ -59,6 +70,7 @@ impl<'a> Merge<'a> {
         });
         Merged {
             archived: draft.state.archived,
+            begun,
             conflicts,
             claims,
             questions,
@@ -145,10 +157,46 @@ impl<'a> Merge<'a> {
         Task { spec, state }
     }
 
+    /// Gives open tasks the last question of their workers that nobody answered, with the answers to earlier ones.
+    fn ask_and_answer(&mut self, is_group: &dyn Fn(u32) -> bool) {
+        for (at, task, text, choices) in std::mem::take(&mut self.reading.asks) {
+            self.reading.asks.push((at, task, text, choices));
+            let is_open = !self.states[task as usize].status.is_finished() && !is_group(task);
+            let is_over = self.last_outcome.get(&task).is_some_and(|last| *last > at);
+            if !is_open || is_over || !self.is_here(task) {
+                continue;
+            }
+            let record = self.reading.record(at);
+            let given = self.reading.answers.iter().rfind(|(by, other, _, over)| {
+                let is_person = self.reading.record(*by).by().kind == ActorKind::Person;
+                *other == task && is_person && over.contains(&record.id())
+            });
+            let given = given.map(|(at, _, answer, _)| {
+                let by = self.reading.record(*at);
+                let (question, answer) = (text.to_owned(), (*answer).to_owned());
+                Answer { question, answer, by: by.by().clone(), at: by.at(), state: None }
+            });
+            let question = Question {
+                text: text.to_owned(),
+                choices: choices.to_vec(),
+                state: None,
+                by: record.by().to_string(),
+                attempt: 0,
+                asked_at: record.at(),
+            };
+            self.states[task as usize].change_aside(|aside| match given {
+                Some(answer) => aside.answers.push(answer),
+                None => aside.question = Some(question),
+            });
+        }
+    }
+
     pub(super) fn claims(&self, names: &[Option<TaskId>]) -> Vec<Claim> {
         let mut last: BTreeMap<u32, Claim> = BTreeMap::new();
         for &(at, task, worker) in &self.reading.claims {
-            let is_open = !self.states[task as usize].status.is_finished();
+            let is_over = self.last_outcome.get(&task).is_some_and(|last| *last > at)
+                || self.reading.asks.iter().any(|(asked, other, _, _)| *other == task && *asked > at);
+            let is_open = !self.states[task as usize].status.is_finished() && !is_over;
             if let Some(name) = names[task as usize].clone().filter(|_| is_open) {
                 let record = self.reading.record(at);
                 let (by, from, at) = (record.by().clone(), record.from().clone(), record.at());

@@ -1,7 +1,7 @@
 //! Fields: which value of each holds, and what is asked where several do.
 
 use serde_json::Value;
-use waypost_core::{Draft, FORMAT};
+use waypost_core::{ActorKind, Draft, FORMAT};
 
 use super::pending::{Pending, Side};
 use super::reading::At;
@@ -255,9 +255,13 @@ impl<'a> Merge<'a> {
                     (*at, self.reading.record(*at).id(), value)
                 })
                 .collect();
+            if field == Field::Archived {
+                let was_archived = begun.iter().any(|(_, _, value)| *value == Value::from(true));
+                self.archive(&mut draft, was_archived, &sets);
+                continue;
+            }
             let to = self.plan_field(&field, &begun, sets);
             match (&field, to) {
-                (Field::Archived, Some(to)) => draft.state.archived = to.as_bool().unwrap_or_default(),
                 (field, Some(to)) => {
                     // The value was checked when the record was read.
                     let _checked = field.set_on_plan(&mut draft.spec, &to);
@@ -266,6 +270,41 @@ impl<'a> Merge<'a> {
             }
         }
         draft
+    }
+
+    /// Archives the plan if the last one who said anything about it archived it, and had seen everything else.
+    fn archive(&mut self, draft: &mut Draft, was_archived: bool, writes: &[Write<'a, &'a Value>]) {
+        let replaced = replaced_by(writes);
+        let mut facts = self.facts(writes, &replaced);
+        facts.retain(|&fact| {
+            let by = self.reading.dismissed.get(&self.reading.action_ref(writes[fact].at)).copied();
+            if let Some(by) = by {
+                self.reading.disposition(writes[fact].at, Disposition::Dismissed { by });
+            }
+            by.is_none()
+        });
+        let Some((&last, others)) = facts.split_last() else {
+            draft.state.archived = was_archived && writes.is_empty();
+            return;
+        };
+        for &other in others {
+            self.reading.disposition(writes[other].at, Disposition::Superseded { by: writes[last].id });
+        }
+        if writes[last].value.as_bool() != Some(true) {
+            return;
+        }
+        let at = writes[last].at;
+        match self.unseen_by(at) {
+            Some(unseen) => {
+                let actions = facts.iter().map(|&fact| self.reading.action_ref(writes[fact].at)).collect();
+                self.ask_to_delete(at, unseen, "archived the plan", actions);
+            }
+            None => {
+                let by = self.reading.record(at).by();
+                draft.state.archived = true;
+                draft.state.archived_by = (by.kind == ActorKind::Person).then(|| by.clone());
+            }
+        }
     }
 
     /// Merges one field of the plan, whose first values are those with which it began.

@@ -56,6 +56,7 @@ pub fn merge(set: &OperationSet) -> Merged {
         places: vec![Vec::new(); count],
         gone: vec![None; count],
         disputed: HashSet::new(),
+        last_outcome: HashMap::new(),
         pending: Vec::new(),
         causality: None,
     };
@@ -91,6 +92,8 @@ struct Merge<'a> {
     gone: Vec<Option<RecordId>>,
     /// Tasks that must not start before a question is answered.
     disputed: HashSet<u32>,
+    /// The last outcome or retry of each task.
+    last_outcome: HashMap<u32, At>,
     pending: Vec<Pending<'a>>,
     causality: Option<Causality>,
 }
@@ -217,7 +220,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Says what a record did to one of these tasks.
-    fn act_on(&self, number: u32, tasks: &[u32]) -> SideAct {
+    pub(super) fn act_on(&self, number: u32, tasks: &[u32]) -> SideAct {
         use crate::action::Action;
         let record = self.reading.records[number as usize];
         let resolve = |task: &TaskRef| self.reading.resolve(self.set, task, record);

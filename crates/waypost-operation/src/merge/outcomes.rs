@@ -4,12 +4,13 @@ use waypost_core::{
     Actor, ActorKind, Draft, Phase, SharedStop, Status, StopKind, TaskState, Timestamp, limits,
 };
 
-use super::pending::{Pending, Side};
+use super::pending::{Pending, Side, SideAct};
 use super::reading::{At, OutcomeWrite};
 use super::register::{Write, replaced_by};
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Added, Merge, add_tokens};
-use crate::action::OutcomeKind;
+use crate::action::{Action, ActionRef, OutcomeKind};
+use crate::field::Field;
 
 impl<'a> Merge<'a> {
     /// Decides how tasks ended.
@@ -18,20 +19,19 @@ impl<'a> Merge<'a> {
             let Added { at, start } = Added::of(&self.reading, task);
             if let Some(state) = start.state.as_ref().filter(|_| !self.reading.outcomes.contains_key(&task)) {
                 let record = self.reading.record(at);
-                let state = state_of(
-                    state.outcome,
-                    state.text.as_ref(),
-                    state.output.as_ref(),
-                    record.at(),
-                    record.by(),
-                );
-                self.states[task as usize] = state;
+                let (outcome, text, output) = (state.outcome, state.text.as_ref(), state.output.as_ref());
+                let mut ended = state_of(outcome, text, output, record.at(), record.by());
+                if state.by.is_some() {
+                    ended.change_aside(|aside| aside.stopped_by.clone_from(&state.by));
+                }
+                self.states[task as usize] = ended;
             }
         }
         let mut outcomes: Vec<(u32, Vec<Write<'a, OutcomeWrite<'a>>>)> =
             std::mem::take(&mut self.reading.outcomes).into_iter().collect();
         outcomes.sort_unstable_by_key(|(task, _)| *task);
         for (task, writes) in outcomes {
+            self.last_outcome.extend(writes.iter().map(|write| (task, write.at)));
             if let Some(by) = self.gone[task as usize] {
                 writes.iter().for_each(|write| self.reading.disposition(write.at, Disposition::Gone { by }));
                 continue;
@@ -101,7 +101,8 @@ impl<'a> Merge<'a> {
         let text = all.as_ref().or(*text);
         let mut state = state_of(*outcome, text, *output, record.at(), record.by());
         // What a person stopped, no agent opens again in any clone.
-        if *outcome == OutcomeKind::Cancelled && record.by().kind == ActorKind::Person {
+        let is_stop = matches!(outcome, OutcomeKind::Cancelled | OutcomeKind::Skipped);
+        if is_stop && record.by().kind == ActorKind::Person {
             state.change_aside(|aside| aside.stopped_by = Some(record.by().clone()));
         }
         self.states[task as usize] = state;
@@ -153,15 +154,6 @@ impl<'a> Merge<'a> {
     /// Whether somebody deleted the plan who had seen everything else.
     pub(super) fn delete(&mut self) -> bool {
         let deletes = self.reading.deletes.clone();
-        let others: Vec<u32> = (0..self.reading.records.len() as u32)
-            .filter(|&number| {
-                let actions = self.reading.records[number as usize].actions();
-                let only_deletes = |action: &crate::action::Action| {
-                    matches!(action, crate::action::Action::Delete {} | crate::action::Action::Dismiss { .. })
-                };
-                !actions.iter().all(only_deletes)
-            })
-            .collect();
         let mut unseen: Vec<(At, u32)> = Vec::new();
         let mut by = None;
         for at in deletes {
@@ -169,9 +161,8 @@ impl<'a> Merge<'a> {
                 self.reading.disposition(at, Disposition::Dismissed { by });
                 continue;
             }
-            let saw = self.saw_each(at.0, &others);
-            match others.iter().zip(saw).find(|(_, saw)| !saw) {
-                Some((other, _)) => unseen.push((at, *other)),
+            match self.unseen_by(at) {
+                Some(other) => unseen.push((at, other)),
                 None => by = Some(self.reading.record(at).id()),
             }
         }
@@ -180,23 +171,77 @@ impl<'a> Merge<'a> {
                 self.reading.disposition(at, Disposition::Superseded { by });
                 continue;
             }
-            let (record, other) = (self.reading.record(at), self.reading.records[other as usize]);
-            let why = "it would delete what its author had not seen".to_owned();
-            self.reading.disposition(at, Disposition::SetAside { why, by: Some(other.id()) });
             let actions = vec![self.reading.action_ref(at)];
-            self.pending.push(Pending {
-                task: None,
-                kind: ConflictKind::Delete,
-                sides: vec![Side { record, to: VersionValue::Shown, act: None }],
-                shown: None,
-                answers: &[AnswerKind::Keep, AnswerKind::Remove],
-                tasks: Vec::new(),
-                item: None,
-                actions,
-                by: Some(other),
-            });
+            self.ask_to_delete(at, other, "deleted the plan", actions);
         }
         by.is_some()
+    }
+
+    /// Returns a record that changed the plan beside an act, neither having seen the other.
+    pub(super) fn unseen_by(&mut self, at: At) -> Option<u32> {
+        let says_nothing = |action: &Action| match action {
+            Action::Set { field, .. } => *field == Field::Archived,
+            Action::Delete {}
+            | Action::Dismiss { .. }
+            | Action::Stop { .. }
+            | Action::Resume { .. }
+            | Action::Approve { .. }
+            | Action::Charge { .. } => true,
+            Action::Create(_)
+            | Action::Add(_)
+            | Action::Include { .. }
+            | Action::Exclude { .. }
+            | Action::Remove { .. }
+            | Action::Report { .. }
+            | Action::Retry { .. }
+            | Action::Claim { .. }
+            | Action::Ask { .. }
+            | Action::Answer { .. }
+            | Action::Comment { .. } => false,
+        };
+        let changes = |number: &u32| {
+            let actions = self.reading.records[*number as usize].actions();
+            !actions.iter().all(says_nothing)
+        };
+        let others: Vec<u32> = (0..self.reading.records.len() as u32).filter(changes).collect();
+        let saw = self.saw_each(at.0, &others);
+        let unseen: Vec<u32> =
+            others.into_iter().zip(saw).filter(|(_, saw)| !saw).map(|(one, _)| one).collect();
+        unseen.into_iter().find(|&other| !self.saw_each(other, &[at.0])[0])
+    }
+
+    /// Asks whether a plan is to be gone that somebody else changed meanwhile.
+    pub(super) fn ask_to_delete(&mut self, at: At, other: u32, act: &str, actions: Vec<ActionRef>) {
+        let (record, by) = (self.reading.record(at), self.reading.records[other as usize]);
+        let why = "its author had not seen everything".to_owned();
+        self.reading.disposition(at, Disposition::SetAside { why, by: Some(by.id()) });
+        let added = self.reading.tasks.iter().position(|task| task.at.0 == other);
+        let unseen = match added {
+            Some(task) => SideAct::new("added {}", [task as u32]),
+            None => {
+                let named = by.actions().iter().flat_map(crate::set::tasks_of);
+                let tasks = named.filter_map(|task| self.reading.resolve(self.set, task, by));
+                let tasks: Vec<u32> = tasks.collect();
+                match tasks.is_empty() {
+                    true => SideAct::new("changed the plan", []),
+                    false => self.act_on(other, &tasks),
+                }
+            }
+        };
+        self.pending.push(Pending {
+            task: None,
+            kind: ConflictKind::Delete,
+            sides: vec![
+                Side { record, to: VersionValue::Shown, act: Some(SideAct::new(act, [])) },
+                Side { record: by, to: VersionValue::Shown, act: Some(unseen) },
+            ],
+            shown: None,
+            answers: &[AnswerKind::Keep, AnswerKind::Remove],
+            tasks: Vec::new(),
+            item: None,
+            actions,
+            by: Some(by),
+        });
     }
 
     /// A plan arrives as a draft, or as ended if its author ended it or all its tasks have.

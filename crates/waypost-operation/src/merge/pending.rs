@@ -114,10 +114,10 @@ impl Pending<'_> {
             }
             ConflictKind::WorkOfGroup => "it has children, so its own work is set aside".to_owned(),
             ConflictKind::Delete => {
-                format!(
-                    "{first} deleted the plan, and had not seen what {} did; it was not deleted",
-                    other.unwrap_or_default()
-                )
+                let (deleted, unseen) = (self.sides.first().map(did), self.sides.get(1).map(did));
+                let (deleted, unseen) = (deleted.unwrap_or_default(), unseen.unwrap_or_default());
+                let by = other.unwrap_or_default();
+                format!("{first} {deleted}, and had not seen that {by} {unseen}; the plan stays")
             }
         };
         let value = |to: &VersionValue| match to {

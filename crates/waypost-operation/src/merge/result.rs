@@ -30,6 +30,8 @@ pub struct Merged {
     pub stop: Option<SharedStop>,
     /// Whether the plan is archived.
     pub archived: bool,
+    /// Whether somebody began to work.
+    pub begun: bool,
     /// Whether the plan was deleted by somebody who had seen everything.
     pub deleted: bool,
     /// The number of records of a newer version of Waypost, which do not count here.

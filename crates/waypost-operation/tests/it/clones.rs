@@ -19,7 +19,7 @@ use waypost_testkit::SeededRng;
 use crate::commands::Commands;
 use crate::kit::{ada, at, plan_id};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 100;
 const STEPS: usize = 150;
 
 #[test]

@@ -88,6 +88,7 @@ fn actions() -> Vec<Action> {
             outcome: OutcomeKind::Done,
             text: Some("it works".into()),
             output: Some(Json::from(json!([1]))),
+            by: None,
         }),
         ..bare("t1")
     };
@@ -158,7 +159,7 @@ fn actions() -> Vec<Action> {
     ]
 }
 
-/// What later builds learned to write about labels, assignees and comments.
+/// What later builds learned to write: labels, assignees, comments, and who stopped a task.
 fn annotations() -> Vec<Action> {
     let comment = Comment { by: agent(), at: at(7), text: "so it was".into() };
     vec![
@@ -181,6 +182,16 @@ fn annotations() -> Vec<Action> {
             to: json!("person:ada"),
             over: vec![some_id()],
         },
+        // Who ended a task before it was shared.
+        Action::Add(Box::new(TaskStart {
+            state: Some(StartState {
+                outcome: OutcomeKind::Cancelled,
+                text: None,
+                output: None,
+                by: Some(ada()),
+            }),
+            ..bare("t10")
+        })),
     ]
 }
 

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod bystanders;
+mod clones;
 mod ground;
 mod nemesis;
 mod order;
@@ -85,4 +86,18 @@ fn a_reader_with_a_cursor_misses_nothing_while_slow_writers_commit_among_fast_on
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let overtaken = order::slow_among_fast(&Ground::postgres(1));
     assert!(overtaken > 5, "only {overtaken} slow writes were overtaken");
+}
+
+/// Acts of people and agents for each round of a storm, and in an ordinary run.
+const ACTS: (usize, usize) = (420, 300);
+
+#[test]
+#[ignore = "needs git"]
+fn random_acts_of_people_and_agents_in_two_clones_end_in_equal_plans_and_lose_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let seed = storm::seed();
+    println!("WAYPOST_SEED={seed} repeats the acts");
+    let mut soak = clones::Soak::new(seed);
+    soak.act_at_random(storm::rounds().map_or(ACTS.1, |rounds| rounds * ACTS.0));
+    println!("{}", soak.judge());
 }

@@ -39,10 +39,15 @@ pub(crate) fn seed() -> u64 {
     number("WAYPOST_SEED").unwrap_or(7)
 }
 
+/// The rounds that a long storm has.
+pub(crate) fn rounds() -> Option<usize> {
+    number("WAYPOST_STORM_ROUNDS").map(|rounds| rounds as usize)
+}
+
 impl Storm {
     /// Returns what happened, in words and figures.
     pub(crate) fn rage(mut self, ground: &Ground, seed: u64) -> String {
-        self.rounds = number("WAYPOST_STORM_ROUNDS").map_or(self.rounds, |rounds| rounds as usize);
+        self.rounds = rounds().unwrap_or(self.rounds);
         self.tasks = number("WAYPOST_STORM_TASKS").map_or(self.tasks, |tasks| tasks as usize);
         let mut dice = SeededRng::new(seed);
         let ids = self.write_plans(ground, &mut dice);

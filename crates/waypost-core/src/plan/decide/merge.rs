@@ -9,7 +9,7 @@ use super::super::Plan;
 use super::Decision;
 use crate::merge_request::{MergeRequest, StopKind};
 use crate::{
-    Actor, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
+    Actor, Answer, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
     TaskState, Timestamp, validate,
 };
 
@@ -33,7 +33,7 @@ impl Plan {
             created.advance(&events, at);
             events.extend(created.merging(by, at, request, false));
             if events.len() == 1 {
-                events.push(merged(request, false));
+                events.push(self.merged(request, false));
             }
             return Ok(events);
         }
@@ -56,7 +56,8 @@ impl Plan {
     fn merging(&self, by: &Actor, at: Timestamp, request: &MergeRequest, to_draft: bool) -> Vec<Event> {
         let draft = self.as_written_here(&request.draft);
         let mut after = self.clone();
-        let mut events = vec![merged(request, to_draft)];
+        let begins = request.begun && self.state.started_at.is_none();
+        let mut events = vec![self.merged(request, to_draft)];
         events.extend(self.released(&draft, &request.renamed));
         events.extend(self.replacement(&draft));
         for event in &events {
@@ -78,7 +79,7 @@ impl Plan {
             }
             events.extend(states);
         }
-        let voided = self.voided_by_import(&events, request);
+        let voided = self.voided_by_import(&events, at, request);
         if let Some(event) = &voided {
             after.evolve(event, at);
         }
@@ -95,17 +96,38 @@ impl Plan {
             after.evolve(&end, at);
             events.push(end);
         }
-        if draft.state.archived && !self.state.archived && after.running.is_empty() {
-            events.push(Event::PlanArchived { by: None });
+        if draft.state.archived && !self.state.archived {
+            let reason = "the plan was archived in another clone";
+            events.extend(after.running.iter().map(|&number| Event::TaskReleased {
+                task: after.spec_of(number).id.clone(),
+                reason: reason.to_owned(),
+            }));
+            events.push(Event::PlanArchived { by: request.archived_by.clone() });
         }
-        if !draft.state.archived && self.state.archived && self.state.archived_by.is_none() {
+        if !draft.state.archived && self.state.archived {
             events.push(Event::PlanUnarchived {});
+            // What a person stopped here is visible again, and does not go on because a record says so.
+            if self.state.archived_by.is_some() && after.state.phase == Phase::Active {
+                let reason = "it was archived here, and taken back in another clone".to_owned();
+                events.push(Event::PlanPaused { reason, by: self.state.archived_by.clone() });
+            }
         }
         let tokens = draft.state.tokens_used.saturating_sub(self.state.tokens_used);
         if tokens > 0 {
             events.push(Event::TokensCharged { task: None, tokens, call: self.state.calls });
         }
-        if events.len() == 1 { Vec::new() } else { events }
+        if events.len() == 1 && !begins { Vec::new() } else { events }
+    }
+
+    fn merged(&self, request: &MergeRequest, to_draft: bool) -> Event {
+        Event::PlanMerged {
+            operations: request.operations,
+            from: request.from.clone(),
+            state: request.state.clone(),
+            questions: request.questions,
+            to_draft,
+            begun: request.begun && self.state.started_at.is_none(),
+        }
     }
 
     /// Returns the merged plan, with lists in the order that they have here: their order means nothing.
@@ -195,6 +217,7 @@ impl Plan {
             let here = self.at(number);
             if !self.slot(number).is_parent() {
                 self.outcome_events(by, number, here, &task.state, draft, &mut events);
+                events.extend(question_event(&task.spec.id, &here.state, &task.state));
             }
             match (task.state.held(), here.state.held()) {
                 (Some(Hold { by, reason }), None) => {
@@ -259,7 +282,8 @@ impl Plan {
             Status::Skipped
                 if is_same_status && state.because_of.is_none() && state.reason == wanted.reason => {}
             Status::Skipped => {
-                events.push(Event::TaskSkipped { task, reason: wanted.reason.clone(), by: None });
+                let by = wanted.stopped_by().cloned();
+                events.push(Event::TaskSkipped { task, reason: wanted.reason.clone(), by });
             }
             Status::Cancelled if is_same_status && text(&state.reason) == text(&wanted.reason) => {}
             // It would be skipped again at once.
@@ -352,23 +376,47 @@ impl Plan {
 
     /// Returns the event that voids the approval, if the import changes what machines would do. That the work needs
     /// none, because it is a person's own or by the operator's policy, was decided for other work.
-    fn voided_by_import(&self, events: &[Event], request: &MergeRequest) -> Option<Event> {
+    fn voided_by_import(&self, events: &[Event], at: Timestamp, request: &MergeRequest) -> Option<Event> {
         let state = &self.state;
         // Other work is not what was rejected, unless the rejection still holds elsewhere.
         let is_rejected = state.phase == Phase::Draft && state.stopped_by.is_some() && request.stop.is_none();
         let matters = state.approval.is_some() || !state.approval_required || is_rejected;
         let changes = |event: &Event| self.changes_work(event) || self.renames_output(event);
-        (matters && events.iter().any(changes)).then_some(Event::ApprovalVoided {})
+        // Several events together can change more than each of them alone: a task can move below one that is added.
+        let differs = || {
+            let mut after = self.clone();
+            after.advance(events, at);
+            let has_work = self.has_machine_work() || after.has_machine_work();
+            has_work && self.work_digest() != after.work_digest()
+        };
+        (matters && (events.iter().any(changes) || differs())).then_some(Event::ApprovalVoided {})
     }
 }
 
-fn merged(request: &MergeRequest, to_draft: bool) -> Event {
-    Event::PlanMerged {
-        operations: request.operations,
-        from: request.from.clone(),
-        state: request.state.clone(),
-        questions: request.questions,
-        to_draft,
+/// Returns the event by which a worker's question of another clone can be answered here, or its answer arrives. Questions
+/// about a report are those of a check: it ran here, and only its own answer counts.
+fn question_event(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Option<Event> {
+    if here.status != Status::Pending || wanted.status != Status::Pending {
+        return None;
+    }
+    match (here.question(), wanted.question()) {
+        (None, Some(asked)) => {
+            let was_answered = here.answers().iter().any(|answer| answer.question == asked.text);
+            let question = Box::new(asked.clone());
+            (!was_answered).then(|| Event::QuestionAsked { task: task.clone(), question })
+        }
+        (Some(asked), None) if !asked.is_about_report() => {
+            let answer = wanted.answers().iter().rfind(|answer| answer.question == asked.text);
+            Some(match answer {
+                Some(Answer { answer, by, .. }) => {
+                    let (answer, by) = (answer.clone(), by.clone());
+                    Event::QuestionAnswered { task: task.clone(), answer, by }
+                }
+                // It was opened again since.
+                None => Event::TasksReset { tasks: vec![task.clone()] },
+            })
+        }
+        (Some(_), None | Some(_)) | (None, None) => None,
     }
 }
 
