@@ -415,6 +415,8 @@ pub fn hint_text(hint: &Hint) -> String {
             format!("`waypost answer {plan} {task}` shows it and asks; or add --seen DIGEST, as `waypost answer {plan} --json` prints it")
         }
         Hint::AskPerson(act) => format!("ask a person to run `{}`", command(act)),
+        Hint::TrustRemote => "ask a person to run `waypost trust` in this repository".to_owned(),
+        Hint::LeaveToOthers => "an agent or a person does this".to_owned(),
         Hint::ProvePresence(act) => {
             let sign = match act.verb {
                 PersonVerb::Approve | PersonVerb::Answer => ", or add --sign",

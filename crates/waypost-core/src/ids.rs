@@ -186,6 +186,13 @@ impl Actor {
         format!("{self}#{session}")
     }
 
+    /// Returns the agent or person who works under this name, in any session; `None` for a machine.
+    pub fn of_worker(worker: &str) -> Option<Self> {
+        let whose = worker.split_once('#').map_or(worker, |(whose, _)| whose);
+        let actor: Self = whose.parse().ok()?;
+        matches!(actor.kind, ActorKind::Agent | ActorKind::Person).then_some(actor)
+    }
+
     /// Whether `worker` is the worker name of this actor, in any session.
     pub fn is_worker(&self, worker: &str) -> bool {
         let whose = worker.split_once('#').map_or(worker, |(whose, _)| whose);

@@ -166,7 +166,7 @@ fn question_about(plan: &PlanId, task: &Task, report: &Report) -> String {
     let is_cut = task.spec.description.len().max(bytes(&report.result)) > QUOTED_BYTES_MAX
         || report.output.as_ref().is_some_and(|output| output.as_str().len() > QUOTED_OUTPUT_BYTES_MAX);
     if is_cut {
-        text = format!("{text}…\nThis is not all of it: waypost show {plan} --task {} --json", task.spec.id);
+        text = format!("{text}…\nThis is not all of it: task {} of plan {plan} has the rest.", task.spec.id);
     }
     text = format!("{text}\nAnswer yes, or say what is missing.");
     head_bytes(&text, limits::QUESTION_BYTES_MAX).to_owned()

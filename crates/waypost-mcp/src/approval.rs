@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use waypost_core::{Event, Phase, Plan, PlanId};
+use waypost_core::{Phase, Plan, PlanId};
 use waypost_service::{Guard, awaits_approval};
 
 use crate::elicitation::question::Question;
@@ -35,22 +35,14 @@ pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
     stands.then_some(state.reason.as_str())
 }
 
-/// Returns the reason if the plan's current version was rejected. A rejection applies to that version only: after a change,
-/// approval is requested again.
+/// Returns the reason if the plan was rejected as it is now. After a change of its work, approval is requested again.
 pub(crate) fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
-    let plans = call.workspace.plans();
-    let (is_draft, version) =
-        plans.with_plan(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;
-    if !is_draft {
-        return Ok(None);
-    }
-    let last = plans.history(plan, version.saturating_sub(1), 1)?;
-    let events = last.into_iter().flat_map(|entry| entry.events);
-    let mut reasons = events.filter_map(|event| {
-        let Event::PlanRejected { reason, .. } = event else { return None };
-        Some(reason)
-    });
-    Ok(reasons.next())
+    let stands = call.workspace.plans().with_plan(plan, |plan| {
+        let state = plan.state();
+        let stands = state.stopped_by.is_some() || plan.rejected_by().is_some();
+        (state.phase == Phase::Draft && stands).then(|| state.reason.clone())
+    })?;
+    Ok(stands)
 }
 
 /// Requests approval if the plan needs it, and waits up to `seconds` for the decision. Where the client supports elicitation,

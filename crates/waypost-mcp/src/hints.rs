@@ -111,6 +111,8 @@ pub(crate) fn ask_person(hint: Hint) -> String {
         Hint::AnswerAgain { plan, task } => {
             format!("ask a person to retry task {task} of plan {plan}, and to answer it again")
         }
+        Hint::TrustRemote => "ask a person to trust the remote that the plan is from".to_owned(),
+        Hint::LeaveToOthers => "an agent or a person does this".to_owned(),
         Hint::TrustStore => "ask a person whether the store was replaced".to_owned(),
         Hint::Text(text) => format!("ask a person: {text}"),
         Hint::StartPlan

@@ -202,6 +202,13 @@ impl Caller {
         }
     }
 
+    /// Returns the attempt whose program the caller is, if it is one of this task.
+    pub(crate) fn attempt_of(&self, plan: &PlanId, task: &TaskId) -> Option<u32> {
+        let program = self.program.as_ref()?;
+        let is_its = (program.plan.as_str(), program.task.as_str()) == (plan.as_str(), task.as_str());
+        is_its.then_some(program.attempt)
+    }
+
     /// Whether the caller is the program of a task. Another attempt than its own is refused by the plan.
     fn is_program_of(&self, plan: &Plan, task: &Task) -> bool {
         let of = |program: &ProgramOf| {

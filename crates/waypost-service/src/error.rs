@@ -456,11 +456,9 @@ impl ServiceError {
             Self::NotOnePlan { .. } => Hint::OnePlan,
             Self::HeldByOtherSession { .. } => Hint::TakeOver,
             Self::DoubtfulDone { .. } => Hint::FailOrBeSure,
-            Self::NotForWorkers { .. } => Hint::Text("an agent or a person does this".to_owned()),
+            Self::NotForWorkers { .. } => Hint::LeaveToOthers,
             // Starting the plan would not help.
-            Self::NeedsPerson { what, .. } if *what == WORKING_ON_UNTRUSTED => {
-                Hint::Text("ask a person to run `waypost trust` in this repository".to_owned())
-            }
+            Self::NeedsPerson { what, .. } if *what == WORKING_ON_UNTRUSTED => Hint::TrustRemote,
             Self::NeedsPerson { act, .. } => Hint::AskPerson(act.clone()),
             // A signature is no way out there.
             Self::NeedsTerminal { what, act } if *what == APPROVING_REJECTED => Hint::AskPerson(act.clone()),

@@ -47,6 +47,10 @@ pub enum Hint {
     ReadQuestion(PersonAct),
     /// Ask a person to do it.
     AskPerson(PersonAct),
+    /// Ask a person to trust the remote that the plan is from.
+    TrustRemote,
+    /// Leave it to an agent or a person.
+    LeaveToOthers,
     /// Do it where it is proved that a person acts.
     ProvePresence(PersonAct),
     /// Do it under the name of the account.

@@ -224,7 +224,8 @@ impl Service {
             let options = ClaimOptions { take_over: true, ..ClaimOptions::default() };
             self.claim(by, task.plan, task.task, options, guard)?;
         }
-        let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
+        let named = task.attempt.or_else(|| by.attempt_of(task.plan, task.task));
+        let (caller, wanted) = (by.clone(), task.task.clone());
         let (seen, config) = (task.seen.map(str::to_owned), self.config()?);
         let progress = if let TaskReport::Progress(text) = &report { Some(text.clone()) } else { None };
         let (mut reply, attempt) = self

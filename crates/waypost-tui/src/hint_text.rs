@@ -13,6 +13,8 @@ pub(crate) fn hint_text(hint: Hint) -> String {
         Hint::ReadQuestion(_) => "read it, then answer it (Enter)".to_owned(),
         Hint::FixProblems => "fix the listed problems".to_owned(),
         Hint::AskPerson(act) => format!("ask a person to {act}"),
+        Hint::TrustRemote => "in a shell: `waypost trust`".to_owned(),
+        Hint::LeaveToOthers => "an agent or a person does this".to_owned(),
         Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
             format!("start this in a terminal of your own, without --as, to {act}")
         }

@@ -122,7 +122,7 @@ fn number(path: &[(String, String)]) -> Option<u64> {
 fn only_people(role: Role) -> Result<(), Problem> {
     match role {
         Role::Person => Ok(()),
-        _ => Err(Problem::new(
+        Role::Agent | Role::Worker | Role::Reader => Err(Problem::new(
             StatusCode::FORBIDDEN,
             "only a person has a model write a plan",
             "use a person's token",

@@ -331,6 +331,10 @@ pub(super) fn hint_text(hint: Hint) -> String {
         Hint::AskPerson(act) | Hint::ProvePresence(act) | Hint::UseOwnName(act) => {
             format!("ask a person to {act}, in the dashboard or with a person's token")
         }
+        Hint::TrustRemote => {
+            "ask the operator of this server to trust the remote that the plan is from".to_owned()
+        }
+        Hint::LeaveToOthers => "an agent or a person does this, with a token of its own".to_owned(),
         Hint::Sign { act: PersonAct { verb, plan, task }, touch } => {
             let task = task.map(|task| format!(" {task}")).unwrap_or_default();
             let key = if touch { " with a security key" } else { "" };

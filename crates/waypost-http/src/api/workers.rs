@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use waypost_config::{Executor, Worker};
-use waypost_core::{ActorKind, Phase};
+use waypost_core::{Actor, ActorKind, Phase};
 use waypost_service::{has_worktree, work_of, worker_state};
 use waypost_store::{Lease, LeaseFilter, Query, Sort, WORKERS_PAGE_MAX};
 use waypost_text::excerpt;
@@ -92,11 +92,8 @@ pub(crate) fn agents(api: &Api, (): ()) -> Reply {
     }
     let leases = api.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
     for lease in leases {
-        let kinds = [("agent", "agent:"), ("person", "person:")];
-        let who =
-            kinds.into_iter().find_map(|(kind, prefix)| Some((kind, lease.worker.strip_prefix(prefix)?)));
-        let Some((kind, name)) = who else { continue };
-        agents.entry((kind, name.to_owned())).or_default().running.push(lease_json(api, &lease));
+        let Some(who) = Actor::of_worker(&lease.worker) else { continue };
+        agents.entry((who.kind.as_str(), who.name)).or_default().running.push(lease_json(api, &lease));
     }
     let agents: Vec<Value> = agents
         .into_iter()

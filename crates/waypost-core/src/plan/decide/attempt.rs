@@ -140,15 +140,16 @@ impl Plan {
         }
     }
 
-    /// Checks whether `by` may act for the running attempt: it holds the task, is a person, or names the latest attempt of
-    /// a worker, whose programs report under another name than its own.
+    /// Checks whether `by` may act for the running attempt: it holds the task, is a person, or is a program of this plan's
+    /// tasks that names the attempt. Programs are not called as the worker that started them; everybody else can read an
+    /// attempt's number, so it proves nothing.
     pub(super) fn speaks_for(&self, by: &Actor, number: u32, attempt: Option<u32>) -> Result<(), Refusal> {
         let state = &self.at(number).state;
         let worker = state.worker.clone().unwrap_or_default();
         if let Some(attempt) = attempt {
             self.is_latest_attempt(number, attempt)?;
-            // Everyone can read an attempt's number: against agents and people it proves nothing.
-            if !worker.starts_with("agent:") && !worker.starts_with("person:") {
+            let is_program = by.kind == ActorKind::Worker && by.name == self.id.as_str();
+            if is_program && Actor::of_worker(&worker).is_none() {
                 return Ok(());
             }
         }
@@ -156,16 +157,6 @@ impl Plan {
             return Ok(());
         }
         Err(Refusal::AlreadyRunning { task: self.name(number), worker })
-    }
-
-    /// Checks whether `by` may end the running attempt. Its number speaks for the programs of this plan's tasks alone,
-    /// which are not called as the worker that started them.
-    fn may_end(&self, by: &Actor, number: u32, attempt: Option<u32>) -> Result<(), Refusal> {
-        let is_program = by.kind == ActorKind::Worker && by.name == self.id.as_str();
-        if let Some(attempt) = attempt {
-            self.is_latest_attempt(number, attempt)?;
-        }
-        self.speaks_for(by, number, attempt.filter(|_| is_program))
     }
 
     pub(super) fn decide_finish(
@@ -193,7 +184,7 @@ impl Plan {
         let mut events = match (state.status, outcome) {
             // Without an attempt number, only the holder or a person may end it.
             (Status::Running, _) => {
-                self.may_end(by, number, attempt)?;
+                self.speaks_for(by, number, attempt)?;
                 Vec::new()
             }
             (Status::Pending, _) if attempt.is_some() => {
@@ -349,7 +340,7 @@ impl Plan {
     ) -> Decision {
         let number = self.number(task)?;
         self.is_running(number, "released")?;
-        self.may_end(by, number, attempt)?;
+        self.speaks_for(by, number, attempt)?;
         within("bytes of the reason", reason.len(), limits::TEXT_BYTES_MAX, task)?;
         Ok(vec![Event::TaskReleased { task: task.clone(), reason: reason.to_owned() }])
     }

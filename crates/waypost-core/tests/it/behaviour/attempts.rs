@@ -216,20 +216,25 @@ fn a_queued_task_is_still_queued_after_a_snapshot() {
 #[test]
 fn the_number_of_an_attempt_speaks_for_programs_of_the_plan_and_against_workers_only() {
     let cases = [
-        ("host-1", "p", false),
-        ("host-1", "program", true),
-        ("agent:planner", "p", true),
-        ("person:grace", "p", true),
+        ("host-1", Actor::worker("p"), false),
+        ("host-1", Actor::worker("program"), true),
+        ("host-1", Actor::agent("p"), true),
+        ("host-1", Actor::agent("planner"), true),
+        ("agent:planner", Actor::worker("p"), true),
+        ("person:grace", Actor::worker("p"), true),
     ];
     for (holder, by, refused) in cases {
         let mut desk = Desk::made_by(&ada(), plan_of([task("a", &[])]));
         desk.does(Command::StartTask { task: id("a"), worker: holder.into() });
+        let is_refused = |found: Result<(), Refusal>, act: &str| {
+            let is_other = matches!(found, Err(Refusal::AlreadyRunning { .. }));
+            assert_eq!(is_other, refused, "{act}, {holder}, {by}: {found:?}");
+        };
+        is_refused(desk.plan.check_progress(&by, &id("a"), Some(1), "half").map(|_| ()), "progress");
+        let Command::AskQuestion { ask: words, .. } = ask::question("a", &[]) else { unreachable!() };
+        let question = Command::AskQuestion { task: id("a"), attempt: Some(1), ask: words };
+        is_refused(desk.plan.decide(&by, at(9), &question).map(|_| ()), "ask");
         let finish = Command::FinishTask { task: id("a"), attempt: Some(1), outcome: done(), retry: None };
-        let found = desk.asks(&Actor::worker(by), finish);
-        assert_eq!(
-            matches!(found, Err(Refusal::AlreadyRunning { .. })),
-            refused,
-            "{holder}, {by}: {found:?}"
-        );
+        is_refused(desk.asks(&by, finish).map(|_| ()), "done");
     }
 }
