@@ -33,11 +33,9 @@ pub fn sign_look(sign: StatusSign) -> Look {
     }
 }
 
-/// A plan's phase in words. A draft that machines may not run yet is shown as needing approval, and an active plan as
-/// refused by a worker.
+/// A plan's phase in words. An active plan that machines may not run is shown as refused by a worker.
 pub fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
     match (phase, awaits_approval) {
-        (Phase::Draft, true) => "needs approval",
         (Phase::Active, true) => "start refused",
         (Phase::AwaitingApproval, _) => "needs approval",
         (
@@ -55,7 +53,7 @@ pub fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
 /// The sign of a plan's phase.
 pub fn phase_sign(head: &PlanSummary) -> StatusSign {
     match head.phase {
-        Phase::Draft | Phase::Active if head.awaits_approval => StatusSign::Approval,
+        Phase::Active if head.awaits_approval => StatusSign::Approval,
         phase => head.counts.sign(phase),
     }
 }

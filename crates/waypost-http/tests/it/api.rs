@@ -299,15 +299,17 @@ fn comments_labels_and_assignees_are_written_found_and_listed() {
 #[test]
 fn a_text_that_is_validated_is_shown_as_it_is_understood() {
     let desk = Desk::new();
-    let text = "# Release\n\n- [ ] a: First\n- [ ] b: Second  (after: a)\n";
+    let text = "# Release\n\n- [x] a: First\n- [ ] b: Second  (after: a)\n";
     let found = desk.post("/validate", &json!({ "text": text })).ok();
     assert_eq!((&found["title"], &found["total"]), (&json!("Release"), &json!(2)));
     assert_eq!(
         found["tasks"][1],
         json!({
-            "id": "b", "description": "Second", "depends_on": ["a"], "parent": null, "executor": null,
+            "id": "b", "description": "Second", "depends_on": ["a"], "parent": null, "status": "pending",
+            "executor": null,
         })
     );
+    assert_eq!(found["tasks"][0]["status"], json!("done"));
 }
 
 #[test]
@@ -640,6 +642,25 @@ fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
         assert!(file.head("content-disposition").starts_with("attachment"), "{format}");
     }
     desk.get("/plans/p/export?format=smoke").problem(400);
+}
+
+#[test]
+fn whoever_read_a_version_learns_what_authors_changed_since() {
+    let desk = Desk::new();
+    desk.plan("p", &["a", "b"]);
+    let read = desk.get("/plans/p").ok()["version"].as_u64().unwrap();
+    let since = || desk.get(&format!("/plans/p/approval?since={read}")).ok()["since_read"].clone();
+    assert_eq!(since(), json!({ "version": read, "differences": [], "differences_total": 0 }));
+    let set = json!({ "description": "safe\u{202e}gnp.exe" });
+    let edit = json!({ "operations": [{ "op": "revise", "task": "a", "set": set }] });
+    desk.post("/plans/p/edits", &edit).ok();
+    // That it runs is no change of what was read.
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    assert_eq!(since()["differences_total"], json!(1));
+    let difference = &since()["differences"][0];
+    assert_eq!((&difference["task"], &difference["field"]), (&json!("a"), &json!("description")));
+    assert_eq!(difference["after"], json!("safe\\u{202e}gnp.exe"), "nothing is hidden");
+    assert_eq!(desk.get("/plans/p/approval").ok()["since_read"], Value::Null);
 }
 
 #[test]

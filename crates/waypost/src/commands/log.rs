@@ -93,7 +93,9 @@ fn with_times<'a>(text: &'a str, times: &LogTimes) -> Cow<'a, str> {
     let (mut place, mut timed) = (0, String::new());
     for line in text.split_inclusive('\n') {
         let at = times.at(place).map(Timestamp::to_the_second).unwrap_or_default();
-        timed.push_str(&format!("{at:19} {line}"));
+        // A carriage return would put what follows in the place of the time.
+        let shown = line.trim_end_matches(['\r', '\n']).rsplit('\r').next().unwrap_or_default();
+        timed.push_str(&format!("{at:19} {shown}\n"));
         place += line.len() as u64;
     }
     Cow::Owned(timed)

@@ -234,6 +234,25 @@ fn a_file_that_is_called_like_plans_is_not_taken_for_them() {
 }
 
 #[test]
+fn a_log_says_when_its_lines_were_written_if_that_is_known() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("printf '10%%\\r100%%\\n' >&2; echo said >&2"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(0));
+    let log = workspace.work().join(".waypost/logs/p/a.1.log");
+    assert_eq!(fs::read_to_string(&log).unwrap(), "10%\r100%\nsaid\n", "the bytes of the program");
+    let timed = text(&workspace.waypost(&["log", "p", "a", "--timestamps"])).0;
+    let lines: Vec<(&str, &str)> = timed.lines().map(|line| line.split_at(20)).collect();
+    assert_eq!(lines.iter().map(|(_, words)| *words).collect::<Vec<_>>(), ["100%", "said"], "{timed}");
+    let is_time = |at: &str| waypost_core::Timestamp::parse(&at.trim_end().replace(' ', "T")).is_ok();
+    assert!(lines.iter().all(|(at, _)| is_time(at)), "{timed}");
+    fs::remove_file(log.with_extension("times")).unwrap();
+    let (plain, said) = text(&workspace.waypost(&["log", "p", "a", "--timestamps"]));
+    assert_eq!(plain, "10%\r100%\nsaid\n");
+    assert!(said.contains("no timestamps"), "{said}");
+}
+
+#[test]
 fn a_log_is_read_and_written_only_where_it_is() {
     use std::os::unix::fs::symlink;
 
@@ -245,6 +264,7 @@ fn a_log_is_read_and_written_only_where_it_is() {
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     // A second name of another file, in the place of the log.
     fs::hard_link(workspace.work().join("secret"), &log).unwrap();
+    fs::hard_link(workspace.work().join("secret"), log.with_extension("times")).unwrap();
     assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(1));
     assert_eq!(fs::read_to_string(workspace.work().join("secret")).unwrap(), "hunter2");
     assert!(text(&workspace.waypost(&["log", "p", "a"])).0.contains("said"));
