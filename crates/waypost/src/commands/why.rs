@@ -49,7 +49,7 @@ fn one(context: &mut Context, found: &PlanHandle, task: &TaskId) -> Outcome {
         }
         return context.out.value(&answer);
     }
-    let word = standing(&why);
+    let word = status_word(&why);
     match why.reasons.as_slice() {
         [] if why.standing == Some(EffectiveStatus::Ready) => {
             let line = format!("{task} is ready: it waits only to be started ({})", claim(&found.id));
@@ -77,7 +77,7 @@ fn all(context: &mut Context, found: &PlanHandle) -> Outcome {
         context.out.line(format!("plan {} has no open tasks", found.id));
     }
     let widest = |text: &dyn Fn(&(TaskId, Explanation)) -> usize| open.iter().map(text).max().unwrap_or(0);
-    let columns = (widest(&|(task, _)| width(task.as_str())), widest(&|(_, why)| width(standing(why))));
+    let columns = (widest(&|(task, _)| width(task.as_str())), widest(&|(_, why)| width(status_word(why))));
     for (task, why) in &open {
         let reasons: Vec<String> =
             why.reasons.iter().map(|reason| message(reason, &found.id, task)).collect();
@@ -85,7 +85,7 @@ fn all(context: &mut Context, found: &PlanHandle) -> Outcome {
             [] if why.standing == Some(EffectiveStatus::Ready) => typeable(&claim(&found.id)).into_owned(),
             reasons => reasons.join("; "),
         };
-        let (task, word) = (pad(task.as_str(), columns.0), pad(standing(why), columns.1));
+        let (task, word) = (pad(task.as_str(), columns.0), pad(status_word(why), columns.1));
         context.out.line(format!("{task}  {word}  {reasons}"));
     }
     if total > open.len() {
@@ -109,7 +109,7 @@ fn value(why: &Explanation, plan: &PlanId, task: &TaskId) -> Value {
     json!({ "task": task, "standing": standing, "waits_for": waits })
 }
 
-fn standing(why: &Explanation) -> &'static str {
+fn status_word(why: &Explanation) -> &'static str {
     let is_skipped = why.reasons.iter().any(|reason| reason.kind == "skip");
     if is_skipped { "to be skipped" } else { why.standing.map_or("gone", EffectiveStatus::as_str) }
 }
