@@ -24,6 +24,7 @@ use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
 use crate::output::Output;
+use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
 
@@ -205,7 +206,7 @@ impl Context {
         if place.is_absent() {
             return Ok(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Arc::new(PlanStore::for_one_command(open(&place.location, Durability::default())?)))
+        Ok(Arc::new(PlanStore::for_one_command(open_store(&place)?)))
     }
 
     /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
@@ -460,6 +461,8 @@ pub fn open_store(place: &StoreLocation) -> Outcome<Arc<dyn Store>> {
     let store = open(&place.location, Durability::default())?;
     if is_new {
         note(place, &*store)?;
+    } else {
+        note_copy(&store, place)?;
     }
     Ok(store)
 }

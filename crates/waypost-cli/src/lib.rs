@@ -20,6 +20,7 @@ pub mod repository;
 pub mod shared_branch;
 pub mod signals;
 pub mod signing;
+mod store_copy;
 pub mod store_location;
 pub mod style;
 pub mod trust_prompt;

@@ -76,10 +76,12 @@ impl Service {
 
     /// Brings this clone and the remote together.
     pub fn sync(&self, shared: &SharedBranch, options: &SyncOptions) -> Result<SyncReport, SharingError> {
-        let _lock = self.sharing_lock()?;
+        let lock = self.sharing_lock()?;
         let mut run = Run::new(self, shared)?;
+        shared.branch().clean()?;
+        drop(lock);
         run.sync(options)?;
-        run.finish()
+        run.finish(options)
     }
 
     /// Creates the branch with nothing but its format, if it is not there.
@@ -134,7 +136,9 @@ impl<'a> Run<'a> {
     }
 
     fn sync(&mut self, options: &SyncOptions) -> Result<(), SharingError> {
-        self.shared.branch().clean()?;
+        // Nobody waits for this clone while it waits for the remote.
+        let mut theirs = self.theirs(options.fetch)?;
+        let mut lock = Some(self.service.sharing_lock()?);
         if let Some(name) = &options.from {
             let commit = self.shared.repository.commit_of(name)?;
             self.shared.branch().check_format(&commit).map_err(|mut error| {
@@ -150,7 +154,6 @@ impl<'a> Run<'a> {
         }
         let mut pushes = 0;
         loop {
-            let theirs = self.theirs(options.fetch)?;
             if let Some(theirs) = &theirs {
                 self.join(theirs)?;
             }
@@ -158,8 +161,9 @@ impl<'a> Run<'a> {
             self.service.derive_all(&self.tag)?;
             self.publish()?;
             let Some((remote, tip)) = self.shared.remote.as_ref().zip(self.tip()?) else { return Ok(()) };
-            self.report.pushed = theirs.as_ref() == Some(&tip) && self.report.remote_problem.is_none();
-            if self.report.pushed || !options.push || self.report.remote_problem.is_some() {
+            let has_everything = theirs.as_ref() == Some(&tip) && self.report.remote_problem.is_none();
+            self.report.pushed = options.fetch && has_everything;
+            if has_everything || !options.push || self.report.remote_problem.is_some() {
                 return Ok(());
             }
             // What somebody slipped into the local branch must not look to others as if it came from here.
@@ -169,6 +173,7 @@ impl<'a> Run<'a> {
             if !self.report.strange.is_empty() {
                 return Ok(());
             }
+            drop(lock.take());
             match self.shared.branch().push(remote, &tip)? {
                 Pushed::Done => {
                     (self.report.pushed, self.report.sent) = (true, true);
@@ -188,6 +193,8 @@ impl<'a> Run<'a> {
                     pushes += 1;
                     // Clones that collided once would collide again if all waited equally long.
                     wait(Duration::from_millis(jitter(pushes)));
+                    theirs = self.theirs(options.fetch)?;
+                    lock = Some(self.service.sharing_lock()?);
                 }
             }
         }
@@ -380,6 +387,9 @@ impl<'a> Run<'a> {
         self.find(imported.refused.clone());
         self.report.imported += imported.new;
         self.from.extend(imported.from);
+        if imported.is_twin {
+            self.tag = self.service.draw_another_tag(&self.tag, &self.shared.place)?;
+        }
         if imported.changed {
             self.changed.insert(arrived.plan.clone());
         }
@@ -480,14 +490,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<SyncReport, SharingError> {
+    fn finish(mut self, options: &SyncOptions) -> Result<SyncReport, SharingError> {
         let remote = SeenRemote {
             commit: self.tip()?.filter(|_| self.report.pushed).map(|tip| tip.to_string()),
             problem: self.report.remote_problem.clone(),
         };
         let store = self.service.plans().store();
         let before = store.query(rows::seen_remote)?;
-        if before != remote {
+        // Who did not ask the remote knows nothing new of it.
+        if options.fetch && before != remote {
             store.write(&mut |write| rows::put_seen_remote(write, &remote))?;
         }
         self.report.commit = self.tip()?.map(|tip| tip.to_string());
