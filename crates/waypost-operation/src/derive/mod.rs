@@ -18,14 +18,13 @@ use crate::action::{Action, ListField, OutcomeKind, PlanStart, StartState, TaskS
 use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
 use crate::merge::ConflictKind;
-use crate::merge::PLAN_ENDED;
 use crate::place::several_between;
 use crate::record::{Record, RecordError};
 use crate::set::{OperationSet, TaskKey};
 use crate::travelling_work::TravellingWork;
 use waypost_core::{
-    Comment, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, StopKind, Task, TaskId,
-    TaskState,
+    Comment, Dependency, Event, Hold, Json, PLAN_ENDED, Phase, Plan, PlannerNotes, Status, StopKind, Task,
+    TaskId, TaskState,
 };
 
 /// Above this number of new tasks the order of the whole plan is read.

@@ -72,6 +72,10 @@ pub(super) struct SeenRemote {
     /// Why it could not be reached.
     #[serde(default)]
     pub(super) problem: Option<String>,
+    /// The commits of the trusted remote that went into the local branch and may not be imported yet. Somebody can force
+    /// the remote's branch back meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) joined: Vec<String>,
 }
 
 fn text<T: Serialize>(value: &T) -> Result<String, StoreError> {

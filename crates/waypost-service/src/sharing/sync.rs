@@ -155,6 +155,7 @@ impl<'a> Run<'a> {
         let mut pushes = 0;
         loop {
             if let Some(theirs) = &theirs {
+                self.note_joined(theirs)?;
                 self.join(theirs)?;
             }
             self.import()?;
@@ -227,6 +228,22 @@ impl<'a> Run<'a> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Remembers what the trusted remote had, so that it is known where its records came from, whatever happens until they
+    /// are imported.
+    fn note_joined(&self, theirs: &Oid) -> Result<(), SharingError> {
+        let name = theirs.to_string();
+        if !self.shared.trusted || self.tip()?.as_ref() == Some(theirs) {
+            return Ok(());
+        }
+        let store = self.service.plans().store();
+        let mut seen = store.query(rows::seen_remote)?;
+        if !seen.joined.contains(&name) && seen.commit.as_ref() != Some(&name) {
+            seen.joined.push(name);
+            store.write(&mut |write| rows::put_seen_remote(write, &seen))?;
+        }
+        Ok(())
     }
 
     fn join(&mut self, theirs: &Oid) -> Result<(), SharingError> {
@@ -370,9 +387,17 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let tracking = self.shared.name.tracking(remote);
-        let Some(tip) = self.shared.repository.tip(&tracking)? else { return Ok(Some(HashSet::new())) };
-        let (files, _) = self.shared.repository.files(&tip.commit, "plans/")?;
-        Ok(Some(files.into_iter().map(|file| file.oid).collect()))
+        let joined = self.service.plans().store().query(rows::seen_remote)?.joined;
+        let joined = joined.iter().filter_map(|commit| Oid::new(commit).ok());
+        let tip = self.shared.repository.tip(&tracking)?.map(|tip| tip.commit);
+        let mut vouched = HashSet::new();
+        for commit in joined.chain(tip) {
+            if self.shared.repository.has(&commit)? {
+                let (files, _) = self.shared.repository.files(&commit, "plans/")?;
+                vouched.extend(files.into_iter().map(|file| file.oid));
+            }
+        }
+        Ok(Some(vouched))
     }
 
     fn import_plan(&mut self, arrived: &Arrived) -> Result<(), SharingError> {
@@ -494,6 +519,7 @@ impl<'a> Run<'a> {
         let remote = SeenRemote {
             commit: self.tip()?.filter(|_| self.report.pushed).map(|tip| tip.to_string()),
             problem: self.report.remote_problem.clone(),
+            joined: Vec::new(),
         };
         let store = self.service.plans().store();
         let before = store.query(rows::seen_remote)?;

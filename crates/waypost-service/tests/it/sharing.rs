@@ -585,7 +585,10 @@ fn a_task_that_is_claimed_in_another_clone_is_offered_last() {
     let filter = ClaimFilter { plan: Some(&plan("p")), ..ClaimFilter::default() };
     let taken = a.service.claim_next(&agent, filter, None).unwrap();
     assert!(matches!(taken, Claimed::Taken { task, .. } if task == id("one")));
-    settle(&[&a, &b], "p");
+    a.sync();
+    b.sync();
+    // It runs in one of them, which is nobody else's state.
+    assert_eq!(a.sync().imported, 0);
     assert_eq!(a.service.claims_elsewhere(&plan("p")).unwrap().len(), 0);
     let notices = b.service.claims_elsewhere(&plan("p")).unwrap();
     assert!(notices[&id("one")].to_string().starts_with("claimed by agent:zed in clone "), "{notices:?}");
@@ -618,9 +621,28 @@ fn a_plan_that_was_purged_is_archived_in_other_clones_and_does_not_come_back() {
         );
     }
     // Who wants it all the same has it.
-    b.service.unarchive(&b.by, &plan("p"), Guard::NONE).unwrap();
+    let present = b.by.clone().present(waypost_service::Presence::new("terminal"));
+    b.service.unarchive(&present, &plan("p"), Guard::NONE).unwrap();
     b.note("p", "one", "still needed");
     b.sync();
     assert_eq!(a.sync().kept_aside.len(), 1);
     assert!(!b.service.read(&plan("p"), |plan| plan.state().archived).unwrap());
+}
+
+#[test]
+#[ignore = "needs git"]
+fn what_came_from_the_trusted_remote_stays_trusted_if_the_sync_was_killed_and_the_remote_forced_back() {
+    let (ground, a, b) = two();
+    let first = ground.git(&ground.bare(), &["rev-parse", "refs/heads/waypost"]);
+    b.note("p", "one", "from b");
+    b.sync();
+    // As if a sync of `a` had been killed when it had joined the branches: nothing is imported.
+    ground.git(&a.path, &["fetch", "--quiet", "origin", "waypost:refs/heads/waypost"]);
+    let joined = serde_json::json!({ "joined": [a.tip()] }).to_string();
+    let row = waypost_store::Record::Shared(SharedScope::Clone, "remote", Some(&joined));
+    a.service.plans().store().write(&mut |write| write.put(row)).unwrap();
+    ground.git(&ground.bare(), &["update-ref", "refs/heads/waypost", &first]);
+    let report = a.sync();
+    assert!(report.strange.is_empty() && report.withheld.is_empty() && report.pushed, "{report:?}");
+    assert_eq!(a.notes("p", "one"), "from b");
 }

@@ -9,8 +9,8 @@ use super::super::Plan;
 use super::Decision;
 use crate::merge_request::{MergeRequest, StopKind};
 use crate::{
-    Actor, Answer, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
-    TaskState, Timestamp, validate,
+    Actor, Answer, Comment, Draft, Event, Hold, PLAN_ENDED, Phase, PlannerNotes, Refusal, Status, Task,
+    TaskId, TaskSpec, TaskState, Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
@@ -31,6 +31,13 @@ impl Plan {
         if self.version == 0 {
             let mut draft = request.draft.clone();
             draft.state.archived = false;
+            for task in draft.tasks.iter_mut().filter(|task| was_open_at_end(&task.state)) {
+                let created_at = task.state.created_at;
+                task.state.forget_aside();
+                let aside = task.state.aside.take();
+                task.state = TaskState { created_at, aside, ..TaskState::default() };
+                draft.state.phase = Phase::Draft;
+            }
             let mut events = self.decide_create(by, at, &draft, None)?;
             let mut created = Self::blank(self.id.clone());
             created.advance(&events, at);
@@ -71,16 +78,18 @@ impl Plan {
             after.evolve(event, at);
         }
         events.extend(annotations);
-        // What is opened again may open others.
-        for _ in 0..STATE_ROUNDS_MAX {
-            let states = after.state_events(by, &draft);
-            for event in &states {
-                after.evolve(event, at);
+        // What is opened again may open others, and what a failure skips was not open when the plan was ended.
+        for last in [false, true] {
+            for _ in 0..STATE_ROUNDS_MAX {
+                let states = after.state_events(by, &draft, last);
+                for event in &states {
+                    after.evolve(event, at);
+                }
+                if states.is_empty() {
+                    break;
+                }
+                events.extend(states);
             }
-            if states.is_empty() {
-                break;
-            }
-            events.extend(states);
         }
         let voided = self.voided_by_import(&events, at, request);
         if let Some(event) = &voided {
@@ -228,12 +237,12 @@ impl Plan {
     }
 
     /// Returns the events that give the tasks of this plan the merged statuses and holds.
-    fn state_events(&self, by: &Actor, draft: &Draft) -> Vec<Event> {
+    fn state_events(&self, by: &Actor, draft: &Draft, with_ended: bool) -> Vec<Event> {
         let mut events = Vec::new();
         for task in &draft.tasks {
             let Some(number) = self.find(task.spec.id.as_str()) else { continue };
             let here = self.at(number);
-            if !self.slot(number).is_parent() {
+            if !self.slot(number).is_parent() && (with_ended || !was_open_at_end(&task.state)) {
                 self.outcome_events(by, number, here, &task.state, draft, &mut events);
                 events.extend(question_event(&task.spec.id, &here.state, &task.state));
             }
@@ -419,6 +428,11 @@ impl Plan {
         };
         (matters && (events.iter().any(changes) || differs())).then_some(Event::ApprovalVoided {})
     }
+}
+
+/// Whether a task is cancelled only because the plan was ended.
+fn was_open_at_end(state: &TaskState) -> bool {
+    state.status == Status::Cancelled && state.reason.as_deref() == Some(PLAN_ENDED)
 }
 
 /// Returns the event by which a worker's question of another clone can be answered here, or its answer arrives. Questions
