@@ -26,6 +26,7 @@ use crate::options::{Global, Guard};
 use crate::output::Output;
 use crate::repository;
 use crate::runner::typeable;
+use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
 
@@ -207,10 +208,9 @@ impl Context {
         if place.is_absent() {
             return Ok(Arc::new(PlanStore::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Arc::new(PlanStore::for_one_command(open_for_one_command(
-            &place.location,
-            Durability::default(),
-        )?)))
+        let store = open_for_one_command(&place.location, Durability::default())?;
+        note_copy(&store, &place)?;
+        Ok(Arc::new(PlanStore::for_one_command(store)))
     }
 
     /// Opens the store, and creates it if it is missing. Says where a new one is, unless a repository says that.
@@ -471,6 +471,8 @@ pub fn open_store(place: &StoreLocation) -> Outcome<Arc<dyn Store>> {
     let store = open(&place.location, Durability::default())?;
     if is_new {
         note(place, &*store)?;
+    } else {
+        note_copy(&store, place)?;
     }
     Ok(store)
 }

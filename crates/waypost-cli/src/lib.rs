@@ -21,6 +21,7 @@ pub mod runner;
 pub mod shared_branch;
 pub mod signals;
 pub mod signing;
+mod store_copy;
 pub mod store_location;
 pub mod style;
 pub mod trust_prompt;

@@ -1,8 +1,6 @@
 //! The branch that the plans of a command's store travel on: the repository around the workspace, the reference and the
 //! remote of the configuration, and whether a person has trusted what comes from there.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,13 +13,11 @@ use waypost_text::reveal;
 use crate::actor::account;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::load_config::{Folders, variables};
+use crate::load_config::{Folders, load_untrusted, variables};
+use crate::store_copy::place_of;
 use crate::store_location::StoreLocation;
 use crate::view::text;
 use crate::workspace_config::account_file;
-
-/// Where the machine names itself.
-const MACHINE: &str = "/etc/machine-id";
 
 /// The branch, as people name and trust it.
 pub struct FoundBranch {
@@ -32,6 +28,19 @@ pub struct FoundBranch {
 pub fn find(context: &Context) -> Outcome<FoundBranch> {
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
+    if let Some(not_trusted) = &config.not_trusted {
+        // Whoever syncs another branch than the colleagues shares with nobody.
+        let asked = load_untrusted(&folders, context.actor()?.kind)?.git;
+        if (&asked.reference, &asked.remote) != (&config.git.reference, &config.git.remote) {
+            let file = reveal(&not_trusted.file);
+            let (name, remote) = (reveal(&asked.reference), reveal(&asked.remote));
+            let message = format!(
+                "{file} is not trusted on this machine, and its [git] section names another branch: {name} of {remote}"
+            );
+            let failure = Failure::failed(message, not_trusted.hint());
+            return Err(Failure { code: not_trusted.code().to_owned(), ..failure });
+        }
+    }
     find_with(&folders, &config, &context.store_location()?)
 }
 
@@ -73,18 +82,6 @@ fn serves_others(place: &StoreLocation, repository: &Repository) -> bool {
     let common = real(repository.common_folder());
     let root = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
     !real(path).starts_with(root)
-}
-
-/// What tells a store from a copy of it: its machine and the number of its file.
-fn place_of(place: &StoreLocation) -> String {
-    let machine = fs::read_to_string(MACHINE).unwrap_or_default();
-    let path = match place.location.split_once(':') {
-        Some(("sqlite" | "file", path)) => path,
-        // The users of a database share it, and its records.
-        Some(_) | None => return place.shown(),
-    };
-    let number = fs::metadata(Path::new(path)).map_or(0, |found| found.ino());
-    format!("{}:{number}", machine.trim())
 }
 
 impl FoundBranch {

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Actor, Draft, TaskId, Timestamp};
 
+/// The reason of tasks that were open when the author of the plan ended it.
+pub const PLAN_ENDED: &str = "the plan was ended";
+
 /// A merged plan, with which records it is about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeRequest {

@@ -105,7 +105,10 @@ impl GitError {
             Self::BadName { what: "the commit", .. } => "`git branch --all` lists what is here",
             Self::BadName { .. } => "check [git] in the configuration",
             Self::NotOurs { name, .. } if !name.starts_with("refs/") => "name a branch that Waypost wrote",
-            Self::NotOurs { .. } => "set git.ref in the configuration to a branch that only Waypost uses",
+            Self::NotOurs { .. } => {
+                "if somebody overwrote it, push it again from a clone that has it: `git push --force REMOTE BRANCH`; otherwise set \
+                 git.ref in the configuration to a branch that only Waypost uses"
+            }
             Self::TooNew { .. } => "update Waypost",
             Self::CheckedOut { .. } => "check out another branch there",
             Self::Moved(_) => "try again",

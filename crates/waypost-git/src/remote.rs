@@ -5,6 +5,9 @@ use crate::plan_branch::PlanBranch;
 use crate::program::Access;
 use crate::repository::{Oid, RemoteName};
 
+/// Number of fetches that others may overtake.
+const FETCHES_MAX: usize = 5;
+
 /// What a fetch found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
@@ -44,9 +47,19 @@ impl PlanBranch<'_> {
             remote.as_str(),
             &refspec,
         ];
-        let output = match self.repository.output(Access::Remote, &words, b"") {
-            Err(error @ GitError::TimedOut { .. }) => return Ok(Fetched::Unreachable(error.to_string())),
-            output => output?,
+        let mut tries = 0;
+        let output = loop {
+            let output = match self.repository.output(Access::Remote, &words, b"") {
+                Err(error @ GitError::TimedOut { .. }) => return Ok(Fetched::Unreachable(error.to_string())),
+                output => output?,
+            };
+            tries += 1;
+            // Somebody else fetched at the same moment: what that was is read again.
+            let is_overtaken =
+                output.message.contains("cannot lock ref") && output.message.contains("but expected");
+            if output.succeeded || !is_overtaken || tries == FETCHES_MAX {
+                break output;
+            }
         };
         if output.succeeded {
             let tip = self.repository.tip(&tracking)?;

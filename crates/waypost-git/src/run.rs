@@ -20,7 +20,7 @@ const SHOWN_BYTES_MAX: usize = 1_000;
 /// Seconds that a command without a network may take.
 pub(crate) const LOCAL_SECONDS_MAX: u64 = 600;
 /// Seconds that a command may take which reaches a remote.
-pub(crate) const REMOTE_SECONDS_MAX: u64 = 300;
+pub(crate) const REMOTE_SECONDS_MAX: u64 = 120;
 
 /// What a command printed.
 #[derive(Debug)]

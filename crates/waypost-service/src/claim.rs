@@ -1,10 +1,10 @@
 //! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
 //! refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_config::{ResolvedWork, resolve};
-use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, TaskId};
+use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, Task, TaskId};
 use waypost_store::{Lease, LeaseFilter, StoreError, WriteError, is_alive};
 
 use crate::approval::{Source, may_start, needs_record};
@@ -185,9 +185,13 @@ impl Service {
     /// Returns the tasks that could start now, the most urgent first.
     pub fn claimable(&self, filter: ClaimFilter<'_>, limit: usize) -> Result<Claimable, ServiceError> {
         if let Some(plan) = filter.plan {
+            let elsewhere = self.claims_elsewhere(plan)?;
             return self.view(plan, |found, warnings| {
                 let started = found.as_started();
-                let tasks = started.claimable().take(limit);
+                let is_free = |task: &&Task| !elsewhere.contains_key(&task.spec.id);
+                let taken = started.claimable().filter(|task| !is_free(task));
+                // What somebody does in another clone is offered last.
+                let tasks = started.claimable().filter(is_free).chain(taken).take(limit);
                 let tasks = tasks.map(|task| (plan.clone(), task.spec.id.clone())).collect();
                 Claimable { tasks, warnings: warnings.to_vec() }
             });
@@ -195,7 +199,12 @@ impl Service {
         let not_offered = self.not_offered()?;
         let ready = self.plans().claimable(filter.queue, limit.saturating_add(not_offered.len()))?;
         let tasks = ready.items.into_iter().map(|ready| (ready.plan, ready.task));
-        let tasks = tasks.filter(|(plan, _)| !not_offered.contains(plan)).take(limit).collect();
+        let mut tasks: Vec<(PlanId, TaskId)> =
+            tasks.filter(|(plan, _)| !not_offered.contains(plan)).take(limit).collect();
+        let plans: BTreeSet<PlanId> = tasks.iter().map(|(plan, _)| plan.clone()).collect();
+        let elsewhere = plans.iter().map(|plan| Ok((plan, self.claims_elsewhere(plan)?)));
+        let elsewhere = elsewhere.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
+        tasks.sort_by_key(|(plan, task)| elsewhere.get(plan).is_some_and(|taken| taken.contains_key(task)));
         Ok(Claimable { tasks, warnings: ready.warnings })
     }
 

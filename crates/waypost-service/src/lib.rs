@@ -83,9 +83,9 @@ pub use report::{ClaimOptions, ClaimReply, TaskRef, TaskReport, new_lease_second
 pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use sharing::{
-    AnswerChoice, FindBranch, FoundSecret, KeptAside, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef,
-    ResolveReply, SecretScan, ShareReply, SharedBranch, SharedPlan, SharingError, SharingStatus, SyncOptions,
-    SyncReport, WithheldPlan, may_resolve,
+    AnswerChoice, ClaimNotice, FindBranch, FoundSecret, KeptAside, OpenQuestions, PlanQuestion, QuestionPage,
+    QuestionRef, ResolveReply, SecretScan, ShareReply, SharedBranch, SharedPlan, SharingCheck, SharingError,
+    SharingStatus, SyncOptions, SyncReport, WithheldPlan, may_resolve,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
 pub use task_changes::{ChangesPlace, FileChange, TaskChanges, has_worktree, task_changes};

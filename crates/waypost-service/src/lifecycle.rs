@@ -8,7 +8,7 @@ use waypost_core::{
     Actor, ActorKind, Command, Draft, Event, Phase, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
     TaskChanges, TaskId, Timestamp, validate,
 };
-use waypost_store::{NewPlan, WriteError};
+use waypost_store::{NewPlan, StoreError, WriteError};
 
 use crate::admission;
 use crate::caller::{Caller, ProvedAct};
@@ -16,6 +16,7 @@ use crate::error::{ServiceError, Subject};
 use crate::gate::{brings_peoples_acts, without_peoples_acts};
 use crate::hint::{PersonAct, PersonVerb};
 use crate::service::{Guard, RecordRule, Service, Terms, WriteReply, WriteResult};
+use crate::sharing::SharingError;
 
 /// How many of the latest versions of an archived plan are searched for the one that archived it: nothing but results of other
 /// plans and a second archiving can follow.
@@ -300,7 +301,11 @@ impl Service {
     pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
         let act = PersonAct::on_plan(PersonVerb::Purge, plan);
         by.proved(&ProvedAct { verb: "purge a plan", what: "purging", act })?;
-        Ok(self.plans().purge(plan, &by.actor)?)
+        match self.purge_for_all(&by.actor, plan) {
+            Err(SharingError::Service(error)) => Err(error),
+            Err(error) => Err(StoreError::Database(error.to_string()).into()),
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Discards the decomposition of a task with all its subtasks. `drop_dependencies` also removes outside

@@ -18,7 +18,9 @@ mod share;
 mod sync;
 
 pub use branch::{FindBranch, SharedBranch};
+pub use check::SharingCheck;
 pub use error::SharingError;
+pub use offer::ClaimNotice;
 pub use questions::{
     AnswerChoice, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef, ResolveReply, may_resolve,
 };

@@ -11,9 +11,9 @@ use super::slot::{NONE, Numbers, Slot};
 use super::task_index::Index;
 use super::{Plan, numbered};
 use crate::{
-    Actor, Answer, Approval, Comment, Dependency, Event, ExternalTaskRef, Hold, Phase, PlanSpec, PlanState,
-    PlannerNotes, Rejection, Report, StartRefusalReason, Status, Task, TaskExtras, TaskId, TaskSpec,
-    Timestamp, UpstreamResult, limits,
+    Actor, Answer, Approval, Comment, Dependency, Event, ExternalTaskRef, Hold, PLAN_ENDED, Phase, PlanSpec,
+    PlanState, PlannerNotes, Rejection, Report, StartRefusalReason, Status, Task, TaskExtras, TaskId,
+    TaskSpec, Timestamp, UpstreamResult, limits,
 };
 
 impl Plan {
@@ -460,7 +460,7 @@ impl Plan {
         self.state.started_at.get_or_insert(at);
         let open = self.order().into_iter().filter(|&number| !self.slot(number).is_parent());
         let open: Vec<u32> = open.filter(|&number| !self.slot(number).status.is_finished()).collect();
-        self.cancel(&open, "the plan was ended", at);
+        self.cancel(&open, PLAN_ENDED, at);
         self.state.phase = phase;
         self.state.finished_at = Some(at);
         self.state.closed = true;

@@ -1,27 +1,28 @@
 //! What the known records say about single tasks and fields, as far as new actions must name it.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
+use super::pack::Stamp;
 use crate::action::{Action, ActionRef, ListField};
 use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
-use crate::merge::merge;
+use crate::merge::{Conflict, ConflictKind, Merged, merge};
 use crate::record::{ParsedRecord, Prerequisite, Record};
 use crate::set::{OperationSet, TaskKey};
-use waypost_core::TaskId;
+use waypost_core::{ActorKind, TaskId};
 
 /// The records that are known, asked about single tasks. Only what is contested costs a merge.
 pub(super) struct KnownFacts<'a> {
     pub(super) set: &'a OperationSet,
-    shown: OnceCell<HashMap<TaskId, TaskKey>>,
+    merged: OnceCell<Merged>,
 }
 
 impl<'a> KnownFacts<'a> {
     pub(super) fn new(set: &'a OperationSet) -> Self {
-        Self { set, shown: OnceCell::new() }
+        Self { set, merged: OnceCell::new() }
     }
 
     /// Returns the task that the plan shows under an id.
@@ -38,11 +39,35 @@ impl<'a> KnownFacts<'a> {
                 return named.pop();
             }
         }
-        let shown = self.shown.get_or_init(|| {
-            let merged = merge(self.set);
-            merged.draft.tasks.into_iter().map(|task| task.spec.id).zip(merged.keys).collect()
-        });
-        shown.get(id).cloned()
+        let merged = self.merged();
+        let place = merged.draft.tasks.iter().position(|task| task.spec.id == *id)?;
+        merged.keys.get(place).cloned()
+    }
+
+    fn merged(&self) -> &Merged {
+        self.merged.get_or_init(|| merge(self.set))
+    }
+
+    /// Returns which of these writes another one replaces. What clones disagree about, only a person decides: an agent or a
+    /// worker replaces what it wrote itself, and the question stays open.
+    pub(super) fn replaced(
+        &self,
+        stamp: &Stamp,
+        task: Option<&TaskKey>,
+        kind: &ConflictKind,
+        mut facts: Vec<RecordId>,
+    ) -> Vec<RecordId> {
+        if stamp.by.kind == ActorKind::Person || facts.len() < 2 {
+            return facts;
+        }
+        let is_asked = |conflict: &&Conflict| conflict.key.as_ref() == task && conflict.kind == *kind;
+        if self.merged().conflicts.iter().any(|conflict| is_asked(&conflict)) {
+            facts.retain(|id| {
+                let record = self.set.get(*id).and_then(ParsedRecord::known);
+                record.is_some_and(|record| (record.by(), record.from()) == (&stamp.by, &stamp.from))
+            });
+        }
+        facts
     }
 
     pub(super) fn reference(&self, key: &TaskKey) -> TaskRef {

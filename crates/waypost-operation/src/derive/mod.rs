@@ -16,15 +16,15 @@ use self::facts::KnownFacts;
 use self::pack::pack;
 use crate::action::{Action, ListField, OutcomeKind, PlanStart, StartState, TaskStart};
 use crate::field::Field;
-use crate::ids::TaskRef;
-use crate::merge::PLAN_ENDED;
+use crate::ids::{RecordId, TaskRef};
+use crate::merge::ConflictKind;
 use crate::place::several_between;
 use crate::record::{Record, RecordError};
 use crate::set::{OperationSet, TaskKey};
 use crate::travelling_work::TravellingWork;
 use waypost_core::{
-    Comment, Dependency, Event, Hold, Json, Phase, Plan, PlannerNotes, Status, StopKind, Task, TaskId,
-    TaskState,
+    Comment, Dependency, Event, Hold, Json, PLAN_ENDED, Phase, Plan, PlannerNotes, Status, StopKind, Task,
+    TaskId, TaskState,
 };
 
 /// Above this number of new tasks the order of the whole plan is read.
@@ -331,6 +331,19 @@ impl<'a> Change<'a> {
         }
     }
 
+    /// Returns the writes of a field that the author of the version replaces.
+    fn over(&self, task: Option<&TaskKey>, field: &Field) -> Vec<RecordId> {
+        let kind = ConflictKind::Field(field.clone());
+        self.known.replaced(self.stamp, task, &kind, self.known.writes(task, field))
+    }
+
+    /// Returns the outcomes and retries that the author of the version replaces, and whether an outcome is among those that
+    /// are known.
+    fn ends(&self, task: &TaskKey) -> (Vec<RecordId>, bool) {
+        let (facts, has_outcome) = self.known.outcomes(task);
+        (self.known.replaced(self.stamp, Some(task), &ConflictKind::Outcome, facts), has_outcome)
+    }
+
     /// Returns tasks in an order that depends on the plan alone, parents before their children.
     fn parents_first(&self, tasks: Vec<TaskId>) -> Vec<TaskId> {
         if tasks.len() > MANY {
@@ -481,7 +494,7 @@ impl<'a> Change<'a> {
                 .parent
                 .as_ref()
                 .map_or(Value::Null, |parent| Value::from(self.reference(parent).to_string()));
-            let over = self.known.writes(Some(&key), &Field::Parent);
+            let over = self.over(Some(&key), &Field::Parent);
             actions.push(Action::Set { task: Some(task.clone()), field: Field::Parent, to, over });
         }
         let formats: BTreeSet<&String> = old.foreign.0.keys().chain(new.foreign.0.keys()).collect();
@@ -489,7 +502,7 @@ impl<'a> Change<'a> {
         for field in Field::OF_TASK.into_iter().chain(foreign) {
             let to = field.of_task(new);
             if field.of_task(old) != to {
-                let over = self.known.writes(Some(&key), &field);
+                let over = self.over(Some(&key), &field);
                 actions.push(Action::Set { task: Some(task.clone()), field, to, over });
             }
         }
@@ -560,7 +573,7 @@ impl<'a> Change<'a> {
         }
         if old.assignee() != new.assignee() {
             let (field, to) = (Field::Assignee, new.assignee().map_or(Value::Null, Value::from));
-            let over = self.known.writes(Some(&key), &field);
+            let over = self.over(Some(&key), &field);
             self.actions.push(Action::Set { task: Some(task), field, to, over });
         }
     }
@@ -737,7 +750,8 @@ impl<'a> Change<'a> {
         if self.after.task(task.as_str()).is_none() {
             return;
         }
-        let over = self.known.key(task).map(|key| self.known.outcomes(&key).0).unwrap_or_default();
+        let key = self.known.key(task);
+        let over = key.map(|key| self.ends(&key).0).unwrap_or_default();
         let task = self.reference(task);
         self.actions.push(Action::Report { task, outcome, text, output, evidence, over });
     }
@@ -762,7 +776,7 @@ impl<'a> Change<'a> {
     fn forget_outcome(&mut self, task: &TaskId) {
         self.reopened.remove(task);
         let Some(key) = self.known.key(task) else { return };
-        let (over, has_outcome) = self.known.outcomes(&key);
+        let (over, has_outcome) = self.ends(&key);
         if has_outcome {
             self.actions.push(Action::Retry { task: self.known.reference(&key), over });
         }
@@ -807,7 +821,7 @@ impl<'a> Change<'a> {
             for field in Field::OF_PLAN.into_iter().chain(foreign) {
                 let to = field.of_plan(new);
                 if field.of_plan(old) != to {
-                    let over = self.known.writes(None, &field);
+                    let over = self.over(None, &field);
                     self.actions.push(Action::Set { task: None, field, to, over });
                 }
             }

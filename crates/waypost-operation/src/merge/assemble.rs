@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use waypost_core::{
-    ActorKind, Answer, Dependency, Draft, Hold, Question, Status, Task, TaskExtras, TaskId, TaskSpec,
-    TaskState, limits,
+    ActorKind, Answer, Dependency, Draft, Hold, PLAN_ENDED, Question, Status, Task, TaskExtras, TaskId,
+    TaskSpec, TaskState, limits,
 };
 
 use super::reading::At;
@@ -12,7 +12,7 @@ use super::result::{
     ActionDisposition, Claim, Conflict, ConflictKind, Disposition, Merged, OpenQuestion, ProposedAnswer,
     Renamed, SharedApproval,
 };
-use super::{Dependencies, Merge, PLAN_ENDED};
+use super::{Dependencies, Merge};
 
 impl<'a> Merge<'a> {
     pub(super) fn finish(

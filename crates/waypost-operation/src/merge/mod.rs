@@ -33,9 +33,6 @@ use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
 use crate::set::{OperationSet, TaskKey};
 
-/// The reason of tasks that were open when the author of the plan ended it.
-pub(crate) const PLAN_ENDED: &str = "the plan was ended";
-
 /// Merges the records of a plan.
 pub fn merge(set: &OperationSet) -> Merged {
     let reading = Reading::of(set);

@@ -1,7 +1,7 @@
 //! Outcomes of tasks, stops of the plan, and tokens.
 
 use waypost_core::{
-    Actor, ActorKind, Draft, Phase, SharedStop, Status, StopKind, TaskState, Timestamp, limits,
+    Actor, ActorKind, Draft, PLAN_ENDED, Phase, SharedStop, Status, StopKind, TaskState, Timestamp, limits,
 };
 
 use super::pending::{Pending, Side, SideAct};
@@ -101,7 +101,8 @@ impl<'a> Merge<'a> {
         let text = all.as_ref().or(*text);
         let mut state = state_of(*outcome, text, *output, record.at(), record.by());
         // What a person stopped, no agent opens again in any clone.
-        let is_stop = matches!(outcome, OutcomeKind::Cancelled | OutcomeKind::Skipped);
+        let is_stop = matches!(outcome, OutcomeKind::Cancelled | OutcomeKind::Skipped)
+            && text.is_none_or(|text| text != PLAN_ENDED);
         if is_stop && record.by().kind == ActorKind::Person {
             state.change_aside(|aside| aside.stopped_by = Some(record.by().clone()));
         }

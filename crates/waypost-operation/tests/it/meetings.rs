@@ -478,3 +478,110 @@ fn a_task_that_a_person_cancelled_is_opened_by_no_agent_of_another_clone() {
     a.meets(&mut b);
     assert_eq!(a.task("t").state.status, Status::Pending);
 }
+
+#[test]
+fn a_plan_that_is_archived_beside_a_change_stays_with_a_question() {
+    for (given, archived) in [(Answer::Keep, false), (Answer::Remove, true)] {
+        let (mut a, mut b) = two(&["t", "u"]);
+        a.does(Command::Archive);
+        b.does(ask::comment("t", "one more thing"));
+        a.meets(&mut b);
+        let asked = [
+            "person:a (a) archived the plan, and had not seen that person:b (b) commented on t; the plan stays",
+        ];
+        assert_eq!(
+            (a.questions(), b.questions()),
+            (asked.map(str::to_owned).to_vec(), asked.map(str::to_owned).to_vec())
+        );
+        assert!(!a.plan.state().archived && !b.plan.state().archived);
+        answers(&mut b, given.clone());
+        a.meets(&mut b);
+        assert_eq!((a.plan.state().archived, b.plan.state().archived), (archived, archived), "{given:?}");
+        assert!(a.questions().is_empty() && b.questions().is_empty());
+    }
+    let (mut a, mut b) = two(&["t"]);
+    a.does(Command::Archive);
+    a.meets(&mut b);
+    assert_eq!(b.plan.state().archived_by, Some(Actor::person("a")), "no agent takes it back there");
+    b.does(Command::Unarchive);
+    a.meets(&mut b);
+    assert!(!a.plan.state().archived && a.questions().is_empty());
+}
+
+#[test]
+fn a_deletion_hides_the_plan_everywhere_unless_somebody_changed_it() {
+    let delete = |place: &mut Place| {
+        place.seconds += 1;
+        let Stamp { at, by, from } = stamp(&place.by, &place.by.name, place.seconds);
+        let record = place.set.record(at, by, from, vec![Action::Delete {}]).unwrap();
+        place.set.insert(ParsedRecord::from(record));
+    };
+    let (mut a, mut b) = two(&["t"]);
+    delete(&mut a);
+    a.meets(&mut b);
+    assert!(b.plan.state().archived && b.questions().is_empty());
+    b.does(Command::Unarchive);
+    a.meets(&mut b);
+    assert!(!a.plan.state().archived && !b.plan.state().archived, "it does not hide again");
+    let (mut a, mut b) = two(&["t"]);
+    delete(&mut a);
+    b.does(ask::comment("t", "one more thing"));
+    a.meets(&mut b);
+    assert!(!b.plan.state().archived && b.questions()[0].contains("deleted the plan"), "{:?}", b.questions());
+    answers(&mut b, Answer::Remove);
+    a.meets(&mut b);
+    assert!(a.plan.state().archived && b.plan.state().archived);
+}
+
+#[test]
+fn a_question_of_a_worker_is_answered_in_another_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::Activate);
+    a.does(ask::start("t"));
+    a.does(ask::question("t", &["left", "right"]));
+    a.meets(&mut b);
+    assert_eq!(b.task("t").state.question().unwrap().choices, ["left", "right"]);
+    b.does(ask::answer("t", "left"));
+    a.meets(&mut b);
+    let answers = a.task("t").state.answers();
+    assert_eq!((answers[0].answer.as_str(), &answers[0].by), ("left", &Actor::person("b")));
+    assert!(a.task("t").state.question().is_none() && b.task("t").state.question().is_none());
+    // What came to its end meanwhile is asked nowhere.
+    a.does(ask::start("u"));
+    a.does(ask::question("u", &["up", "down"]));
+    a.meets(&mut b);
+    a.does(ask::cancel("u"));
+    a.meets(&mut b);
+    assert!(b.task("u").state.question().is_none());
+}
+
+#[test]
+fn what_a_failure_skips_is_skipped_in_every_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::ReviseTask {
+        task: id("u"),
+        changes: Box::new(TaskChanges {
+            depends_on: Some(vec![waypost_core::Dependency::Task(id("t"))]),
+            ..TaskChanges::default()
+        }),
+    });
+    a.meets(&mut b);
+    b.does(Command::Activate);
+    b.does(ask::start("t"));
+    b.does(ask::finish("t", crate::kit::failed()));
+    a.meets(&mut b);
+    assert_eq!(b.task("u").state.status, Status::Skipped);
+    assert_eq!((a.task("u").state.status, a.plan.state().phase), (Status::Skipped, b.plan.state().phase));
+}
+
+#[test]
+fn who_worked_on_a_task_did_not_end_it_if_another_clone_did() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    b.does(Command::Activate);
+    b.does(ask::start("t"));
+    a.does(Command::Activate);
+    a.does(ask::start("t"));
+    a.does(ask::finish("t", crate::kit::done()));
+    a.meets(&mut b);
+    assert_eq!((b.task("t").state.status, &b.task("t").state.worker), (Status::Done, &None));
+}

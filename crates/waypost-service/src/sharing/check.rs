@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use waypost_core::PlanId;
 use waypost_git::{Damage, Oid, TreeFile};
 use waypost_operation::Record;
-use waypost_store::SharedScope;
+use waypost_store::{PlanState, SharedScope};
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
@@ -15,17 +15,26 @@ use crate::service::Service;
 /// Maximum number of records of a plan that a finding names.
 const NAMED_MAX: usize = 3;
 
+/// What a check of the shared plans found, one line each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharingCheck {
+    /// What is wrong here.
+    pub findings: Vec<String>,
+    /// What somebody wrote to the branch that does not count: nothing of this clone is lost by it.
+    pub notes: Vec<String>,
+}
+
 impl Service {
-    /// Returns what is wrong with the shared plans, one line each. Nothing is shared: nothing is wrong.
-    pub fn check_sharing(&self, shared: &SharedBranch) -> Result<Vec<String>, SharingError> {
+    /// Checks the shared plans. Nothing is shared: nothing is wrong.
+    pub fn check_sharing(&self, shared: &SharedBranch) -> Result<SharingCheck, SharingError> {
+        let SharingCheck { mut findings, mut notes } = SharingCheck::default();
         if self.clone_tag()?.is_none() {
-            return Ok(Vec::new());
+            return Ok(SharingCheck { findings, notes });
         }
-        let mut findings = Vec::new();
         let seen = self.plans().store().query(rows::seen_branch)?;
         let tip = shared.repository.tip(shared.name.as_str())?.map(|tip| tip.commit);
         let in_branch = match &tip {
-            Some(tip) => records_of_branch(shared, tip, &mut findings)?,
+            Some(tip) => records_of_branch(shared, tip, &mut notes)?,
             None => BTreeMap::new(),
         };
         // What the branch got since is imported by the next sync.
@@ -33,17 +42,18 @@ impl Service {
         for (plan, share) in self.plans().store().query(rows::shares)? {
             let set = self.plans().store().query(|read| rows::records(read, &plan))?;
             for (id, refused) in set.refused() {
-                findings.push(format!("plan {plan}: record {id} is not merged: {refused}"));
+                notes.push(format!("plan {plan}: record {id} is not merged: {refused}"));
             }
             for (id, missing) in set.waiting() {
                 let parents = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                findings
+                notes
                     .push(format!("plan {plan}: record {id} continues records that are not here: {parents}"));
             }
             if let Some(problem) = &share.problem {
                 findings.push(format!("plan {plan} is not merged: {problem}"));
             }
-            if !is_seen || !share.shared {
+            let is_purged = self.plans().store().query(|read| read.plan_state(&plan))? == PlanState::Purged;
+            if !is_seen || !share.shared || is_purged {
                 continue;
             }
             let waiting = self.plans().store().query(|read| rows::unpublished(read, &plan))?;
@@ -55,7 +65,7 @@ impl Service {
             name(&mut findings, &plan, "the branch lacks", lost.collect());
             name(&mut findings, &plan, "the store lacks", there.difference(&mine).collect());
         }
-        Ok(findings)
+        Ok(SharingCheck { findings, notes })
     }
 
     /// Compares the store with the whole branch again, and puts back what either lacks.
@@ -92,7 +102,7 @@ fn name(findings: &mut Vec<String>, plan: &PlanId, what: &str, ids: Vec<&String>
 fn records_of_branch(
     shared: &SharedBranch,
     tip: &Oid,
-    findings: &mut Vec<String>,
+    notes: &mut Vec<String>,
 ) -> Result<BTreeMap<PlanId, BTreeSet<String>>, SharingError> {
     shared.branch().check_format(tip)?;
     let (files, damage) = shared.repository.files(tip, "plans/")?;
@@ -113,6 +123,6 @@ fn records_of_branch(
     })?;
     let damage = damage.iter().chain(&unread).map(Damage::to_string);
     let branch = shared.name.short();
-    findings.extend(damage.chain(wrong).map(|finding| format!("{branch}@{finding}")));
+    notes.extend(damage.chain(wrong).map(|finding| format!("{branch}@{finding}")));
     Ok(found)
 }

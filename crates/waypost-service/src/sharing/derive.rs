@@ -10,6 +10,7 @@ use waypost_operation::{
 use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
 
 use super::error::SharingError;
+use super::offer::notices;
 use super::rows::{self, PlanShare};
 use crate::service::Service;
 
@@ -99,6 +100,7 @@ impl Service {
         // What was set aside may hold after what was done here, and names that were taken may be free.
         let was_contested = share.questions > 0 || !merged.conflicts.is_empty() || !merged.renamed.is_empty();
         (share.questions, share.records) = (merged.conflicts.len(), set.len());
+        share.claims = notices(&merged, tag);
         let settled = was_contested.then(|| Command::Merge(Box::new(merge_request(&set, &merged, &[]))));
         let count = made.len();
         let new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();

@@ -9,6 +9,7 @@ use waypost_store::{Committed, PlanState, SharedRow};
 use super::branch::SharedBranch;
 use super::derive::{Derived, sync_actor};
 use super::error::SharingError;
+use super::offer::notices;
 use super::rows::{self, PlanShare};
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -38,6 +39,8 @@ pub(super) struct Imported {
     pub(super) changed: bool,
     /// Why the plan is not imported.
     pub(super) aside: Option<String>,
+    /// Whether another store writes under the tag of this one: it is a copy, or this one is a backup of it.
+    pub(super) is_twin: bool,
     /// Records that are stored and do not count, with the reason.
     pub(super) refused: Vec<String>,
 }
@@ -69,7 +72,9 @@ impl Service {
         let (share, state) =
             self.plans().store().query(|read| Ok((rows::share_of(read, plan)?, read.plan_state(plan)?)))?;
         Ok(match (share, state) {
-            (_, PlanState::Purged) => ImportTarget::Aside("it was deleted here for good"),
+            (_, PlanState::Purged) => {
+                ImportTarget::Aside("it was purged here, and an id is never used again")
+            }
             (None, PlanState::Stored { .. }) => {
                 ImportTarget::Aside("another plan of that name is here, and it is not shared")
             }
@@ -130,13 +135,15 @@ impl Service {
         let missing = known.into_iter().filter(|(id, _)| !there.contains(id));
         put.extend(missing.map(|(id, line)| rows::unpublished_row(id, Some(line))));
         imported.new = new_ids.len();
+        // After a lost database everything comes back, and nothing here was written under the tag.
+        imported.is_twin = new_tags.contains(tag) && version.is_some();
         imported.from = new_tags.iter().map(ToString::to_string).collect();
         if put.is_empty() {
             return Ok(Some(imported));
         }
         let command = match imported.new {
             0 => None,
-            _ => merge_command(&set, &mut share, &new_ids),
+            _ => merge_command(&set, &mut share, tag, &new_ids),
         };
         let is_strange = new_ids.iter().any(|id| strange.contains(id));
         match shared.trusted {
@@ -184,7 +191,12 @@ impl Service {
 }
 
 /// Builds the command that turns the plan into the merged one. Returns `None` if there is nothing to merge yet.
-pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[RecordId]) -> Option<Command> {
+pub(super) fn merge_command(
+    set: &OperationSet,
+    share: &mut PlanShare,
+    tag: &CloneTag,
+    new: &[RecordId],
+) -> Option<Command> {
     (share.problem, share.newer) = (None, set.newer());
     if set.heads().is_empty() {
         // The records that they continue have not arrived.
@@ -192,5 +204,6 @@ pub(super) fn merge_command(set: &OperationSet, share: &mut PlanShare, new: &[Re
     }
     let merged = merge(set);
     (share.questions, share.records) = (merged.conflicts.len(), set.len());
+    share.claims = notices(&merged, tag);
     Some(Command::Merge(Box::new(merge_request(set, &merged, new))))
 }

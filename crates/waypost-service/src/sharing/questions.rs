@@ -245,7 +245,7 @@ impl Service {
                 let record =
                     set.record(at, by.actor.clone(), tag.clone(), actions).map_err(|error| bad(&error))?;
                 set.insert(ParsedRecord::Known(Box::new(record.clone())));
-                let command = merge_command(&set, &mut share, &[record.id()]);
+                let command = merge_command(&set, &mut share, &tag, &[record.id()]);
                 let questions = share.questions;
                 let commands = command.into_iter().collect();
                 let (id, answer_rows) = (plan.clone(), rows::own_rows(&record));

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use waypost_core::PlanId;
+
+use super::offer::ClaimNotice;
 use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Record, RecordId};
 use waypost_store::{Read, SharedGroup, SharedKeys, SharedRow, SharedScope, StoreError, Transaction};
 
@@ -29,6 +31,9 @@ pub(super) struct PlanShare {
     /// The number of records of a newer version of Waypost, which are passed on and do not count here.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) newer: usize,
+    /// Who works on its tasks in other clones, as far as records say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) claims: Vec<ClaimNotice>,
     /// Where it travels, if the store serves several repositories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) home: Option<String>,
@@ -67,6 +72,10 @@ pub(super) struct SeenRemote {
     /// Why it could not be reached.
     #[serde(default)]
     pub(super) problem: Option<String>,
+    /// The commits of the trusted remote that went into the local branch and may not be imported yet. Somebody can force
+    /// the remote's branch back meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) joined: Vec<String>,
 }
 
 fn text<T: Serialize>(value: &T) -> Result<String, StoreError> {
@@ -233,6 +242,16 @@ pub(super) fn put_share(
 /// Removes the mark of a record that the branch holds now.
 pub(super) fn put_published(write: &mut dyn Transaction, plan: &PlanId, id: &str) -> Result<(), StoreError> {
     write.put(waypost_store::Record::Shared(SharedScope::Unpublished(plan), id, None))
+}
+
+/// Marks a record as not published.
+pub(super) fn put_unpublished(
+    write: &mut dyn Transaction,
+    plan: &PlanId,
+    id: &str,
+    line: &str,
+) -> Result<(), StoreError> {
+    write.put(waypost_store::Record::Shared(SharedScope::Unpublished(plan), id, Some(line)))
 }
 
 /// Offers a plan to agents again.

@@ -1,9 +1,9 @@
 //! Which plans travel, and the tag of this clone.
 
-use waypost_core::{ActorKind, PlanId, Timestamp};
+use waypost_core::{Actor, ActorKind, PlanId, Timestamp};
 use waypost_git::GitError;
-use waypost_operation::CloneTag;
-use waypost_store::StoreError;
+use waypost_operation::{Action, CloneTag, RecordError};
+use waypost_store::{StoreError, Transaction};
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
@@ -69,15 +69,37 @@ impl Service {
     /// versions that were copied along became the same records as in the original.
     pub(super) fn ensure_tag(&self, shared: &SharedBranch) -> Result<CloneTag, SharingError> {
         let drawn = self.plans().store().query(rows::tag)?;
-        if let Some(drawn) = drawn {
-            if drawn.place == shared.place {
-                return Ok(drawn.tag);
-            }
-            self.derive_all(&drawn.tag)?;
+        match drawn {
+            Some(drawn) if drawn.place == shared.place => Ok(drawn.tag),
+            Some(drawn) => self.draw_another_tag(&drawn.tag, &shared.place),
+            None => self.put_new_tag(&shared.place),
         }
-        let drawn = DrawnTag { tag: draw_tag()?, place: shared.place.clone() };
+    }
+
+    fn put_new_tag(&self, place: &str) -> Result<CloneTag, SharingError> {
+        let drawn = DrawnTag { tag: draw_tag()?, place: place.to_owned() };
         self.plans().store().write(&mut |write| rows::put_tag(write, &drawn))?;
         Ok(drawn.tag)
+    }
+
+    /// Draws another tag, because another store has this one. What was written under it keeps it.
+    pub(super) fn draw_another_tag(&self, tag: &CloneTag, place: &str) -> Result<CloneTag, SharingError> {
+        self.derive_all(tag)?;
+        self.put_new_tag(place)
+    }
+
+    /// Lets a store that was copied, or restored from a backup, draw another tag before it names a task.
+    pub fn note_place(&self, place: &str) -> Result<(), SharingError> {
+        let is_elsewhere =
+            |drawn: &Option<DrawnTag>| drawn.as_ref().is_some_and(|drawn| drawn.place != place);
+        if !is_elsewhere(&self.plans().store().query(rows::tag)?) {
+            return Ok(());
+        }
+        let _lock = self.sharing_lock()?;
+        match self.plans().store().query(rows::tag)? {
+            Some(drawn) if drawn.place != place => self.draw_another_tag(&drawn.tag, place).map(drop),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Turns the new versions of all shared plans into records. Returns how many records were made.
@@ -144,6 +166,27 @@ impl Service {
         drop(lock);
         self.publish_locally(shared)?;
         Ok(reply)
+    }
+
+    /// Purges a plan. If it travels, the other clones are told: it is archived there, unless somebody changed it meanwhile.
+    pub(crate) fn purge_for_all(&self, by: &Actor, plan: &PlanId) -> Result<(), SharingError> {
+        let share = self.plans().store().query(|read| rows::share_of(read, plan))?;
+        let (true, Some(tag)) = (share.is_some_and(|share| share.shared), self.clone_tag()?) else {
+            return Ok(self.plans().purge(plan, by)?);
+        };
+        let _lock = self.sharing_lock()?;
+        let set = self.derive_records(plan, &tag)?.set;
+        let problem =
+            |error: RecordError| SharingError::Records { plan: plan.clone(), problem: error.to_string() };
+        let deletion = set.record(self.now()?, by.clone(), tag, vec![Action::Delete {}]).map_err(problem)?;
+        let mut waiting = self.plans().store().query(|read| rows::unpublished(read, plan))?;
+        waiting.push((deletion.id().to_string(), deletion.to_line()));
+        self.plans().purge(plan, by)?;
+        // The purge took the records along; what nobody else has yet still has to leave.
+        let put = |write: &mut dyn Transaction| {
+            waiting.iter().try_for_each(|(id, line)| rows::put_unpublished(write, plan, id, line))
+        };
+        Ok(self.plans().store().write(&mut |write| put(write))?)
     }
 
     /// Keeps plans from travelling. They stay here and in every other clone, and what the branch holds stays there.

@@ -76,10 +76,12 @@ impl Service {
 
     /// Brings this clone and the remote together.
     pub fn sync(&self, shared: &SharedBranch, options: &SyncOptions) -> Result<SyncReport, SharingError> {
-        let _lock = self.sharing_lock()?;
+        let lock = self.sharing_lock()?;
         let mut run = Run::new(self, shared)?;
+        shared.branch().clean()?;
+        drop(lock);
         run.sync(options)?;
-        run.finish()
+        run.finish(options)
     }
 
     /// Creates the branch with nothing but its format, if it is not there.
@@ -134,7 +136,9 @@ impl<'a> Run<'a> {
     }
 
     fn sync(&mut self, options: &SyncOptions) -> Result<(), SharingError> {
-        self.shared.branch().clean()?;
+        // Nobody waits for this clone while it waits for the remote.
+        let mut theirs = self.theirs(options.fetch)?;
+        let mut lock = Some(self.service.sharing_lock()?);
         if let Some(name) = &options.from {
             let commit = self.shared.repository.commit_of(name)?;
             self.shared.branch().check_format(&commit).map_err(|mut error| {
@@ -150,16 +154,17 @@ impl<'a> Run<'a> {
         }
         let mut pushes = 0;
         loop {
-            let theirs = self.theirs(options.fetch)?;
             if let Some(theirs) = &theirs {
+                self.note_joined(theirs)?;
                 self.join(theirs)?;
             }
             self.import()?;
             self.service.derive_all(&self.tag)?;
             self.publish()?;
             let Some((remote, tip)) = self.shared.remote.as_ref().zip(self.tip()?) else { return Ok(()) };
-            self.report.pushed = theirs.as_ref() == Some(&tip) && self.report.remote_problem.is_none();
-            if self.report.pushed || !options.push || self.report.remote_problem.is_some() {
+            let has_everything = theirs.as_ref() == Some(&tip) && self.report.remote_problem.is_none();
+            self.report.pushed = options.fetch && has_everything;
+            if has_everything || !options.push || self.report.remote_problem.is_some() {
                 return Ok(());
             }
             // What somebody slipped into the local branch must not look to others as if it came from here.
@@ -169,6 +174,7 @@ impl<'a> Run<'a> {
             if !self.report.strange.is_empty() {
                 return Ok(());
             }
+            drop(lock.take());
             match self.shared.branch().push(remote, &tip)? {
                 Pushed::Done => {
                     (self.report.pushed, self.report.sent) = (true, true);
@@ -188,6 +194,8 @@ impl<'a> Run<'a> {
                     pushes += 1;
                     // Clones that collided once would collide again if all waited equally long.
                     wait(Duration::from_millis(jitter(pushes)));
+                    theirs = self.theirs(options.fetch)?;
+                    lock = Some(self.service.sharing_lock()?);
                 }
             }
         }
@@ -220,6 +228,22 @@ impl<'a> Run<'a> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Remembers what the trusted remote had, so that it is known where its records came from, whatever happens until they
+    /// are imported.
+    fn note_joined(&self, theirs: &Oid) -> Result<(), SharingError> {
+        let name = theirs.to_string();
+        if !self.shared.trusted || self.tip()?.as_ref() == Some(theirs) {
+            return Ok(());
+        }
+        let store = self.service.plans().store();
+        let mut seen = store.query(rows::seen_remote)?;
+        if !seen.joined.contains(&name) && seen.commit.as_ref() != Some(&name) {
+            seen.joined.push(name);
+            store.write(&mut |write| rows::put_seen_remote(write, &seen))?;
+        }
+        Ok(())
     }
 
     fn join(&mut self, theirs: &Oid) -> Result<(), SharingError> {
@@ -363,9 +387,17 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         let tracking = self.shared.name.tracking(remote);
-        let Some(tip) = self.shared.repository.tip(&tracking)? else { return Ok(Some(HashSet::new())) };
-        let (files, _) = self.shared.repository.files(&tip.commit, "plans/")?;
-        Ok(Some(files.into_iter().map(|file| file.oid).collect()))
+        let joined = self.service.plans().store().query(rows::seen_remote)?.joined;
+        let joined = joined.iter().filter_map(|commit| Oid::new(commit).ok());
+        let tip = self.shared.repository.tip(&tracking)?.map(|tip| tip.commit);
+        let mut vouched = HashSet::new();
+        for commit in joined.chain(tip) {
+            if self.shared.repository.has(&commit)? {
+                let (files, _) = self.shared.repository.files(&commit, "plans/")?;
+                vouched.extend(files.into_iter().map(|file| file.oid));
+            }
+        }
+        Ok(Some(vouched))
     }
 
     fn import_plan(&mut self, arrived: &Arrived) -> Result<(), SharingError> {
@@ -380,6 +412,9 @@ impl<'a> Run<'a> {
         self.find(imported.refused.clone());
         self.report.imported += imported.new;
         self.from.extend(imported.from);
+        if imported.is_twin {
+            self.tag = self.service.draw_another_tag(&self.tag, &self.shared.place)?;
+        }
         if imported.changed {
             self.changed.insert(arrived.plan.clone());
         }
@@ -480,14 +515,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<SyncReport, SharingError> {
+    fn finish(mut self, options: &SyncOptions) -> Result<SyncReport, SharingError> {
         let remote = SeenRemote {
             commit: self.tip()?.filter(|_| self.report.pushed).map(|tip| tip.to_string()),
             problem: self.report.remote_problem.clone(),
+            joined: Vec::new(),
         };
         let store = self.service.plans().store();
         let before = store.query(rows::seen_remote)?;
-        if before != remote {
+        // Who did not ask the remote knows nothing new of it.
+        if options.fetch && before != remote {
             store.write(&mut |write| rows::put_seen_remote(write, &remote))?;
         }
         self.report.commit = self.tip()?.map(|tip| tip.to_string());

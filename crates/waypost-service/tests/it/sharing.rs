@@ -228,6 +228,9 @@ fn hostile_lines_are_named_and_the_others_count() {
     assert_eq!(b.notes("p", "two"), "meanwhile");
     assert_ne!(a.text("p"), before);
     assert_eq!(a.text("p"), b.text("p"));
+    // Nothing of this clone is wrong because of what others pushed.
+    let checked = a.service.check_sharing(&a.shared).unwrap();
+    assert!(checked.findings.is_empty() && checked.notes.len() >= 4, "{checked:?}");
 }
 
 #[test]
@@ -537,12 +540,109 @@ fn a_shallow_clone_has_the_whole_plan_and_writes_to_it() {
 
 #[test]
 #[ignore = "needs git"]
-fn an_edit_that_knows_both_values_settles_the_question() {
-    let (_ground, a, b) = two();
+fn a_person_s_edit_that_knows_both_values_settles_the_question_and_an_agent_s_does_not() {
+    let (_ground, mut a, b) = two();
     a.note("p", "one", "Use tokio");
     b.note("p", "one", "Use async-std");
     settle(&[&a, &b], "p");
+    let person = std::mem::replace(&mut a.by, Caller::new(Actor::agent("robin")));
+    a.note("p", "one", "Use threads");
+    a.note("p", "one", "Use processes");
+    settle(&[&a, &b], "p");
+    let asked = b.service.open_questions(Some(&plan("p"))).unwrap().remove(0).questions;
+    let mut values: Vec<&str> = asked[0].conflict.versions.iter().map(|one| one.value.as_str()).collect();
+    values.sort_unstable();
+    assert_eq!(values, ["Use async-std", "Use processes", "Use tokio"]);
+    a.by = person;
     a.note("p", "one", "Use both");
     assert_eq!(a.service.question_count(&plan("p")).unwrap(), 0);
     assert_eq!(a.service.inbox().unwrap().totals.get(&InboxKind::Conflict), None);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_copied_store_names_no_task_before_it_has_drawn_another_tag() {
+    let (_ground, a, _b) = two();
+    let tag = a.service.shared_tag(&plan("p")).unwrap();
+    a.service.note_place(&a.shared.place).unwrap();
+    assert_eq!(a.service.shared_tag(&plan("p")).unwrap(), tag, "it is where it was");
+    a.add("p", "before the copy");
+    a.service.note_place("another machine").unwrap();
+    assert_ne!(a.service.shared_tag(&plan("p")).unwrap(), tag);
+    let from: Vec<String> =
+        a.records("p").records().filter_map(|one| Some(one.known()?.from().to_string())).collect();
+    assert!(
+        from.iter().all(|from| Some(from) == tag.as_ref()),
+        "what was written before keeps the tag: {from:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_task_that_is_claimed_in_another_clone_is_offered_last() {
+    let (_ground, a, b) = two();
+    let agent = Caller::new(Actor::agent("zed"));
+    let filter = ClaimFilter { plan: Some(&plan("p")), ..ClaimFilter::default() };
+    let taken = a.service.claim_next(&agent, filter, None).unwrap();
+    assert!(matches!(taken, Claimed::Taken { task, .. } if task == id("one")));
+    a.sync();
+    b.sync();
+    // It runs in one of them, which is nobody else's state.
+    assert_eq!(a.sync().imported, 0);
+    assert_eq!(a.service.claims_elsewhere(&plan("p")).unwrap().len(), 0);
+    let notices = b.service.claims_elsewhere(&plan("p")).unwrap();
+    assert!(notices[&id("one")].to_string().starts_with("claimed by agent:zed in clone "), "{notices:?}");
+    let offered = b.service.claimable(filter, 5).unwrap().tasks;
+    assert_eq!(offered.iter().map(|(_, task)| task.as_str()).collect::<Vec<_>>(), ["two", "one"]);
+    a.done("p", "one", "it works").unwrap();
+    settle(&[&a, &b], "p");
+    assert_eq!(b.service.claims_elsewhere(&plan("p")).unwrap().len(), 0);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_that_was_purged_is_archived_in_other_clones_and_does_not_come_back() {
+    let (_ground, a, b) = two();
+    a.service
+        .purge(
+            &Caller::new(a.by.actor.clone()).present(waypost_service::Presence::new("terminal")),
+            &plan("p"),
+        )
+        .unwrap();
+    a.sync();
+    b.sync();
+    let state = b.service.read(&plan("p"), |plan| plan.state().clone()).unwrap();
+    assert_eq!((state.archived, state.archived_by), (true, Some(Actor::person("a"))));
+    assert!(a.service.read(&plan("p"), |_| ()).is_err());
+    for clone in [&a, &b] {
+        assert_eq!(
+            clone.service.check_sharing(&clone.shared).unwrap(),
+            waypost_service::SharingCheck::default()
+        );
+    }
+    // Who wants it all the same has it.
+    let present = b.by.clone().present(waypost_service::Presence::new("terminal"));
+    b.service.unarchive(&present, &plan("p"), Guard::NONE).unwrap();
+    b.note("p", "one", "still needed");
+    b.sync();
+    assert_eq!(a.sync().kept_aside.len(), 1);
+    assert!(!b.service.read(&plan("p"), |plan| plan.state().archived).unwrap());
+}
+
+#[test]
+#[ignore = "needs git"]
+fn what_came_from_the_trusted_remote_stays_trusted_if_the_sync_was_killed_and_the_remote_forced_back() {
+    let (ground, a, b) = two();
+    let first = ground.git(&ground.bare(), &["rev-parse", "refs/heads/waypost"]);
+    b.note("p", "one", "from b");
+    b.sync();
+    // As if a sync of `a` had been killed when it had joined the branches: nothing is imported.
+    ground.git(&a.path, &["fetch", "--quiet", "origin", "waypost:refs/heads/waypost"]);
+    let joined = serde_json::json!({ "joined": [a.tip()] }).to_string();
+    let row = waypost_store::Record::Shared(SharedScope::Clone, "remote", Some(&joined));
+    a.service.plans().store().write(&mut |write| write.put(row)).unwrap();
+    ground.git(&ground.bare(), &["update-ref", "refs/heads/waypost", &first]);
+    let report = a.sync();
+    assert!(report.strange.is_empty() && report.withheld.is_empty() && report.pushed, "{report:?}");
+    assert_eq!(a.notes("p", "one"), "from b");
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
 use waypost_exec::look_at_slurm;
-use waypost_service::{all_workers, worker_state};
+use waypost_service::{SharingCheck, all_workers, worker_state};
 use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
 use waypost_cli::context::Context;
@@ -63,7 +63,7 @@ impl Doctor {
         // The store's own display form: the location that opened it may contain a password.
         let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
-        let shared = check_sharing(context, &plans, self.repair)?;
+        let SharingCheck { findings: shared, notes } = check_sharing(context, &plans, self.repair)?;
         let about = plans.store().about()?;
         let (overdue, clock) = unless_damaged(expired_leases(&plans))?;
         let unheard = unless_damaged(unheard(&plans))?;
@@ -78,6 +78,7 @@ impl Doctor {
             context.out.value(&json!({
                 "store": location,
                 "findings": found,
+                "notes": notes,
                 "about": about,
                 "leases_overdue": overdue,
                 "workers_unheard": unheard.iter().map(|(worker, state)| json!({
@@ -109,6 +110,7 @@ impl Doctor {
                     "the clock of this machine is {clock} s ahead of the store's; the store's decides"
                 ));
             }
+            notes.iter().for_each(|note| context.out.say(note));
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
                 let repaired = if finding.repaired { " (repaired)" } else { "" };
@@ -135,15 +137,16 @@ impl Doctor {
 }
 
 /// Returns what is wrong with plans that are shared through git.
-fn check_sharing(context: &Context, plans: &Arc<PlanStore>, repair: bool) -> Outcome<Vec<String>> {
+fn check_sharing(context: &Context, plans: &Arc<PlanStore>, repair: bool) -> Outcome<SharingCheck> {
     let service = context.service(plans);
     if service.sharing_status()?.tag.is_empty() {
-        return Ok(Vec::new());
+        return Ok(SharingCheck::default());
     }
     let shared = match shared_branch::find(context) {
         Ok(found) => found.shared,
         Err(failure) => {
-            return Ok(vec![format!("the branch of shared plans cannot be read: {}", failure.message)]);
+            let finding = format!("the branch of shared plans cannot be read: {}", failure.message);
+            return Ok(SharingCheck { findings: vec![finding], notes: Vec::new() });
         }
     };
     if repair {

@@ -97,7 +97,7 @@ pub(crate) struct Init {
     #[arg(long)]
     example: bool,
     /// Share plans with the other clones of this repository: create the branch, or take up the remote's
-    #[arg(long, conflicts_with_all = ["print", "example", "clients"])]
+    #[arg(long, conflicts_with_all = ["print", "example", "clients", "git_hooks"])]
     git: bool,
     /// Write only a git hook that names the claimed task in each commit (Waypost-Task: PLAN/TASK)
     #[arg(long, conflicts_with_all = ["clients", "example", "command"])]

@@ -80,13 +80,15 @@ impl Next {
 
 fn list(
     context: &mut Context,
-    plans: &PlanStore,
+    plans: &Arc<PlanStore>,
     of: Option<&PlanId>,
     found: &[(PlanId, TaskId)],
 ) -> Outcome {
     let now = text::now();
     let mut tasks = Vec::new();
+    let service = context.service(plans);
     for (plan, task) in found {
+        let elsewhere = service.claims_elsewhere(plan)?.remove(task);
         let row = plans.view(plan, |plan, _| {
             let found = plan.task(task.as_str())?;
             let started = plan.as_started();
@@ -95,6 +97,9 @@ fn list(
             let waits = started.waiting(task.as_str(), now);
             if !waits.is_empty() {
                 row["waits_for"] = waits.iter().map(waiting_text).collect();
+            }
+            if let Some(notice) = &elsewhere {
+                row["claimed_elsewhere"] = notice.to_string().into();
             }
             Some(row)
         })?;
@@ -111,6 +116,9 @@ fn list(
         let mut behind = String::new();
         if task.get("executor").is_some() {
             behind.push_str(&format!("  [{}]", word("executor")));
+        }
+        if task.get("claimed_elsewhere").is_some() {
+            behind.push_str(&format!("  ({})", word("claimed_elsewhere")));
         }
         if let Some(waits) = task.get("waits_for").and_then(Value::as_array) {
             let waits: Vec<&str> = waits.iter().filter_map(Value::as_str).collect();

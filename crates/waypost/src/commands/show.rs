@@ -193,14 +193,22 @@ impl Show {
 fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
     let task = whole_task_of(plan, task)?;
     let commits = commits_of(plan, task, context)?;
+    let plans = context.plans()?;
+    let elsewhere = context.service(&plans).claims_elsewhere(plan.id())?.remove(&task.spec.id);
     if context.out.json {
         let mut value = view::json::task(plan, task, text::now());
         if !commits.commits.is_empty() {
             value["commits"] = json!(commits.commits);
         }
+        if let Some(notice) = elsewhere {
+            value["claimed_elsewhere"] = json!(notice.to_string());
+        }
         return context.out.value(&value);
     }
     view::task::print(plan, task, text::now(), &mut context.out);
+    if let Some(notice) = elsewhere {
+        view::task::field(&mut context.out, "elsewhere", &notice.to_string());
+    }
     for (number, commit) in commits.commits.iter().enumerate() {
         let name = if number == 0 { "commits" } else { "" };
         let words =

@@ -9,12 +9,15 @@ use super::super::Plan;
 use super::Decision;
 use crate::merge_request::{MergeRequest, StopKind};
 use crate::{
-    Actor, Answer, Comment, Draft, Event, Hold, Phase, PlannerNotes, Refusal, Status, Task, TaskId, TaskSpec,
-    TaskState, Timestamp, validate,
+    Actor, Answer, Comment, Draft, Event, Hold, PLAN_ENDED, Phase, PlannerNotes, Refusal, Status, Task,
+    TaskId, TaskSpec, TaskState, Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
 const IMPORT_ACTOR: &str = "import";
+
+/// Why an attempt was taken back whose task came to its end in another clone.
+const ENDED_ELSEWHERE: &str = "it was ended in another clone";
 
 /// How often the statuses of tasks are compared in one import. What is left after that follows with the next one.
 const STATE_ROUNDS_MAX: usize = 8;
@@ -28,6 +31,13 @@ impl Plan {
         if self.version == 0 {
             let mut draft = request.draft.clone();
             draft.state.archived = false;
+            for task in draft.tasks.iter_mut().filter(|task| was_open_at_end(&task.state)) {
+                let created_at = task.state.created_at;
+                task.state.forget_aside();
+                let aside = task.state.aside.take();
+                task.state = TaskState { created_at, aside, ..TaskState::default() };
+                draft.state.phase = Phase::Draft;
+            }
             let mut events = self.decide_create(by, at, &draft, None)?;
             let mut created = Self::blank(self.id.clone());
             created.advance(&events, at);
@@ -68,16 +78,18 @@ impl Plan {
             after.evolve(event, at);
         }
         events.extend(annotations);
-        // What is opened again may open others.
-        for _ in 0..STATE_ROUNDS_MAX {
-            let states = after.state_events(by, &draft);
-            for event in &states {
-                after.evolve(event, at);
+        // What is opened again may open others, and what a failure skips was not open when the plan was ended.
+        for last in [false, true] {
+            for _ in 0..STATE_ROUNDS_MAX {
+                let states = after.state_events(by, &draft, last);
+                for event in &states {
+                    after.evolve(event, at);
+                }
+                if states.is_empty() {
+                    break;
+                }
+                events.extend(states);
             }
-            if states.is_empty() {
-                break;
-            }
-            events.extend(states);
         }
         let voided = self.voided_by_import(&events, at, request);
         if let Some(event) = &voided {
@@ -90,7 +102,7 @@ impl Plan {
         }
         events.extend(stops);
         // Its last task ended elsewhere. A plan that was never started here does not end by itself.
-        let (here, wanted) = (after.state.phase, draft.state.phase);
+        let (here, wanted) = (after.state.phase, after.end_of_tasks().unwrap_or(draft.state.phase));
         if wanted.is_finished() && matches!(here, Phase::Draft | Phase::AwaitingApproval) {
             let end = Event::PlanFinished { phase: wanted, summary: after.state.summary.clone(), by: None };
             after.evolve(&end, at);
@@ -117,6 +129,21 @@ impl Plan {
             events.push(Event::TokensCharged { task: None, tokens, call: self.state.calls });
         }
         if events.len() == 1 && !begins { Vec::new() } else { events }
+    }
+
+    /// Returns how a plan has ended in which somebody began to work and nothing is left to do, what a failure skipped
+    /// included.
+    fn end_of_tasks(&self) -> Option<Phase> {
+        self.state.started_at?;
+        let count = |status: Status| self.counts[status as usize];
+        let left = count(Status::Pending) + count(Status::Running);
+        let ended = count(Status::Done) + count(Status::Skipped);
+        match (left, count(Status::Failed), count(Status::Cancelled)) {
+            (1.., _, _) => None,
+            (0, 1.., _) => Some(Phase::Failed),
+            (0, 0, 1..) => Some(Phase::Cancelled),
+            (0, 0, 0) => (ended > 0).then_some(Phase::Completed),
+        }
     }
 
     fn merged(&self, request: &MergeRequest, to_draft: bool) -> Event {
@@ -210,12 +237,12 @@ impl Plan {
     }
 
     /// Returns the events that give the tasks of this plan the merged statuses and holds.
-    fn state_events(&self, by: &Actor, draft: &Draft) -> Vec<Event> {
+    fn state_events(&self, by: &Actor, draft: &Draft, with_ended: bool) -> Vec<Event> {
         let mut events = Vec::new();
         for task in &draft.tasks {
             let Some(number) = self.find(task.spec.id.as_str()) else { continue };
             let here = self.at(number);
-            if !self.slot(number).is_parent() {
+            if !self.slot(number).is_parent() && (with_ended || !was_open_at_end(&task.state)) {
                 self.outcome_events(by, number, here, &task.state, draft, &mut events);
                 events.extend(question_event(&task.spec.id, &here.state, &task.state));
             }
@@ -260,6 +287,12 @@ impl Plan {
         let is_same_status = state.status == wanted.status;
         let is_history = draft.state.phase.is_finished();
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let is_stop_known = wanted.stopped_by().is_none() || state.stopped_by().is_some();
+        // Whoever worked on it here is not the one who ended it.
+        if state.status == Status::Running && wanted.status.is_finished() {
+            let reason = ENDED_ELSEWHERE.to_owned();
+            events.push(Event::TaskReleased { task: task.clone(), reason });
+        }
         match wanted.status {
             Status::Done if is_same_status && (&state.result, &state.output) == (&result, &output) => {}
             // What a plan that has ended came to is history: nothing starts because of it.
@@ -280,12 +313,16 @@ impl Plan {
                 events.push(Event::TaskFailed { task, error, again_at: None, evidence: None });
             }
             Status::Skipped
-                if is_same_status && state.because_of.is_none() && state.reason == wanted.reason => {}
+                if is_same_status
+                    && is_stop_known
+                    && state.because_of.is_none()
+                    && state.reason == wanted.reason => {}
             Status::Skipped => {
                 let by = wanted.stopped_by().cloned();
                 events.push(Event::TaskSkipped { task, reason: wanted.reason.clone(), by });
             }
-            Status::Cancelled if is_same_status && text(&state.reason) == text(&wanted.reason) => {}
+            Status::Cancelled
+                if is_same_status && is_stop_known && text(&state.reason) == text(&wanted.reason) => {}
             // It would be skipped again at once.
             Status::Cancelled if self.follows_from_others(number, state) => {}
             Status::Cancelled => {
@@ -393,6 +430,11 @@ impl Plan {
     }
 }
 
+/// Whether a task is cancelled only because the plan was ended.
+fn was_open_at_end(state: &TaskState) -> bool {
+    state.status == Status::Cancelled && state.reason.as_deref() == Some(PLAN_ENDED)
+}
+
 /// Returns the event by which a worker's question of another clone can be answered here, or its answer arrives. Questions
 /// about a report are those of a check: it ran here, and only its own answer counts.
 fn question_event(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Option<Event> {
@@ -401,9 +443,7 @@ fn question_event(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Option
     }
     match (here.question(), wanted.question()) {
         (None, Some(asked)) => {
-            let was_answered = here.answers().iter().any(|answer| answer.question == asked.text);
-            let question = Box::new(asked.clone());
-            (!was_answered).then(|| Event::QuestionAsked { task: task.clone(), question })
+            Some(Event::QuestionAsked { task: task.clone(), question: Box::new(asked.clone()) })
         }
         (Some(asked), None) if !asked.is_about_report() => {
             let answer = wanted.answers().iter().rfind(|answer| answer.question == asked.text);
