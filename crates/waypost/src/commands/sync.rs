@@ -58,7 +58,7 @@ impl Sync {
             thread::spawn(move || {
                 if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                     let what = "still syncing: a remote that does not answer is given up after 120 seconds";
-                    background.out.note_now(what.to_owned());
+                    background.out.note_now(what);
                 }
             });
         }
