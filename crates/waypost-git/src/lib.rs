@@ -32,5 +32,6 @@ pub use program::Git;
 pub use publish::{Author, Publication};
 pub use remote::{Fetched, Pushed};
 pub use repository::{Oid, RefName, RemoteName, Repository, Tip};
+pub use run::end_commands;
 pub use task_commits::{SEARCH_SECONDS_MAX, TASK_COMMITS_MAX, TASK_TRAILER, TaskCommit, TaskCommits};
 pub use tree::{Changes, Damage, Line, TREE_FILES_MAX, TreeFile};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -37,8 +37,19 @@ pub(crate) struct Running {
     message: JoinHandle<Vec<u8>>,
 }
 
+/// The process groups of the commands that run.
+static GROUPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Ends all git commands that this process has started, with what they have started: for a process that is told to end.
+pub fn end_commands() {
+    for group in GROUPS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        end_group(*group);
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
+        GROUPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|group| *group != self.child.id());
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             end(&self.child);
             // Without a wait its entry would stay in the process table.
@@ -48,7 +59,11 @@ impl Drop for Running {
 }
 
 fn end(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+    end_group(child.id());
+}
+
+fn end_group(group: u32) {
+    if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         // It may just have ended by itself.
         let _ = kill_process_group(group, Signal::KILL);
     }
@@ -76,6 +91,7 @@ impl Running {
         let io = |error| GitError::Io { command: name.to_owned(), error };
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().map_err(io)?;
+        GROUPS.lock().unwrap_or_else(PoisonError::into_inner).push(child.id());
         let stderr = child.stderr.take().ok_or_else(|| io(io::ErrorKind::BrokenPipe.into()))?;
         let message = thread::spawn(move || read_all(stderr, MESSAGE_BYTES_MAX));
         Ok(Self { name: name.to_owned(), child, message })

@@ -87,7 +87,11 @@ impl<'a> Merge<'a> {
     /// A hold beats its lifting, as any stop does.
     pub(super) fn set_hold(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
         let is_hold = |fact: &&usize| !writes[**fact].value.is_null();
-        let Some(&last) = facts.iter().rfind(is_hold) else {
+        // What a person holds, no agent's hold takes the place of.
+        let is_persons = |fact: &&usize| {
+            is_hold(fact) && self.reading.record(writes[**fact].at).by().kind == ActorKind::Person
+        };
+        let Some(&last) = facts.iter().rfind(is_persons).or_else(|| facts.iter().rfind(is_hold)) else {
             self.held[task as usize] = None;
             return;
         };
@@ -256,17 +260,14 @@ impl<'a> Merge<'a> {
                 })
                 .collect();
             if field == Field::Archived {
-                let was_archived = begun.iter().any(|(_, _, value)| *value == Value::from(true));
+                let was_archived = begun.iter().any(|(_, _, value)| value.as_bool() == Some(true));
                 self.archive(&mut draft, was_archived, &sets);
                 continue;
             }
             let to = self.plan_field(&field, &begun, sets);
-            match (&field, to) {
-                (field, Some(to)) => {
-                    // The value was checked when the record was read.
-                    let _checked = field.set_on_plan(&mut draft.spec, &to);
-                }
-                (_, None) => {}
+            if let Some(to) = to {
+                // The value was checked when the record was read.
+                let _checked = field.set_on_plan(&mut draft.spec, &to);
             }
         }
         draft

@@ -326,13 +326,14 @@ fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, Shari
         AnswerChoice::Remove => return Ok(Answer::Remove),
         AnswerChoice::Dismiss => return Ok(Answer::Dismiss),
     };
-    let fits = |version: &&waypost_operation::ConflictVersion| {
-        version.record.starts_with(wanted)
-            || version.by.to_string() == *wanted
-            || version.by.name == *wanted
-            || version.from.as_str() == wanted
+    let is_named = |version: &&waypost_operation::ConflictVersion| {
+        version.by.to_string() == *wanted || version.by.name == *wanted || version.from.as_str() == wanted
     };
-    let found: Vec<_> = conflict.versions.iter().filter(fits).collect();
+    let mut found: Vec<_> = conflict.versions.iter().filter(is_named).collect();
+    if found.is_empty() {
+        // A short name can also begin a record's id.
+        found = conflict.versions.iter().filter(|version| version.record.starts_with(wanted)).collect();
+    }
     match found[..] {
         [one] => Ok(Answer::Take(one.record)),
         _ => {

@@ -124,6 +124,10 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
     let page = plans.heads(&query())?;
     context.note_damage(&page.warnings);
+    if let (_, Some(problem)) = context.service(&plans).sharing_backlog()? {
+        let remote = &config.git.remote;
+        context.out.say(text::one_line(&format!("shared plans do not reach {remote}: {problem}")));
+    }
     let total_of = |shelf| plans.heads(&Query { shelf, limit: 1, ..Query::default() }).map(|page| page.total);
     let total = total_of(ArchiveFilter::Current)?;
     let mut rows = rows(&plans, &config, page.items)?;

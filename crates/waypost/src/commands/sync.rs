@@ -1,13 +1,22 @@
 //! `waypost sync`: exchanges shared plans with the remote, and merges what other clones wrote.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
 use clap::Args;
+use signal_hook::low_level::emulate_default_handler;
 use waypost_service::{SyncOptions, SyncReport};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::runner::typeable;
 use waypost_cli::shared_branch;
+use waypost_cli::signals;
 use waypost_cli::view::text;
+
+/// How long a sync may take before it says that it goes on.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Commits what this clone wrote to the branch of shared plans, fetches the remote's, merges both by meaning, and pushes \
@@ -39,7 +48,23 @@ impl Sync {
         let found = shared_branch::find(context)?;
         let options =
             SyncOptions { fetch: !self.offline, push: !self.no_push && !self.offline, from: self.from };
+        signals::listen(|signal| {
+            waypost_git::end_commands();
+            // It was one of two that have a default.
+            let _ended = emulate_default_handler(signal);
+        })?;
+        let (done, waits) = channel::<()>();
+        let background = context.for_background();
+        if options.fetch {
+            thread::spawn(move || {
+                if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    let what = "still syncing: a remote that does not answer is given up after 120 seconds";
+                    background.out.note_now(what);
+                }
+            });
+        }
         let report = service.sync(&found.shared, &options)?;
+        drop(done);
         if context.out.json {
             context.out.value(&report)?;
         } else {

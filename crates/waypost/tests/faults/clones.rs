@@ -616,8 +616,12 @@ impl Soak {
                 let running = format!("{} running", key.split(' ').next().unwrap_or_default());
                 key.contains(" state ") && (a.contains_key(&running) || b.contains_key(&running))
             };
-            let differs =
-                |key: &&String| a.get(*key) != b.get(*key) && !key.ends_with(" running") && !runs(key);
+            // A stop travels, and its end does not: a hold that was lifted in one clone holds in the other.
+            let is_lifted =
+                |key: &str| key.ends_with(" state held") && (!a.contains_key(key) || !b.contains_key(key));
+            let differs = |key: &&String| {
+                a.get(*key) != b.get(*key) && !key.ends_with(" running") && !runs(key) && !is_lifted(key)
+            };
             let found = keys.into_iter().filter(differs);
             unlike.extend(
                 found.map(|key| format!("{plan} {key}\n  a: {:?}\n  b: {:?}", a.get(key), b.get(key))),

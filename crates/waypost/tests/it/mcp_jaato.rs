@@ -69,12 +69,6 @@ impl Agent {
         }
     }
 
-    /// Calls a tool, and returns whether it did what it was asked, with its answer.
-    pub(crate) fn attempt(&mut self, tool: &str, arguments: Value) -> (bool, Value) {
-        let result = self.request("tools/call", json!({ "name": tool, "arguments": arguments }));
-        (result["isError"] != true, result["structuredContent"].clone())
-    }
-
     /// Calls a tool that has to do what it is asked.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {

@@ -251,7 +251,7 @@ impl Plan {
                     let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
                     events.push(Event::TaskHeld { task, by, reason });
                 }
-                (Some(Hold { by, reason }), Some(old)) if old.is_dispute() && old.by != *by => {
+                (Some(Hold { by, reason }), Some(old)) if (&old.by, &old.reason) != (by, reason) => {
                     let (task, by, reason) = (task.spec.id.clone(), by.clone(), reason.clone());
                     events.push(Event::TaskHeld { task, by, reason });
                 }
