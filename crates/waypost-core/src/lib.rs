@@ -27,6 +27,7 @@ mod refusal;
 mod state;
 mod suggest;
 mod task;
+mod task_act;
 mod task_extras;
 mod timestamp;
 mod topology;
@@ -57,6 +58,7 @@ pub use task::{
     Complexity, Dependency, DependencyRule, Digest, ExternalTaskRef, ForeignFields, Lock, LockMode,
     PlannerNotes, Refinement, Retry, Task, TaskSpec, Work,
 };
+pub use task_act::TaskAct;
 pub use task_extras::{
     Answer, Comment, Evidence, GateOutcome, GateRecord, Hold, Question, QuestionRequest, Report, TaskExtras,
 };

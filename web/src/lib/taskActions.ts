@@ -1,34 +1,26 @@
 // Which actions a task takes in its status, and which of them a move on the board means.
 
 import type { TaskAction } from "./actions";
+import { TASK_ACTS } from "./taskActs";
 import type { Standing } from "./types";
+
+const BUTTONS: Record<TaskAction, string> = {
+  answer: "Answer",
+  done: "Mark done",
+  fail: "Mark failed",
+  release: "Take it back",
+  hold: "Hold",
+  unhold: "Release the hold",
+  retry: "Retry",
+  skip: "Skip",
+  cancel: "Cancel task…",
+  claim: "Claim",
+  progress: "Report progress",
+};
 
 /** The actions available in a status, with the text of their buttons. */
 export function taskActions(standing: Standing): [TaskAction, string][] {
-  switch (standing) {
-    case "asking":
-      return [["answer", "Answer"], ["cancel", "Cancel task…"]];
-    case "queued":
-    case "running":
-      return [["done", "Mark done"], ["fail", "Mark failed"], ["cancel", "Cancel task…"]];
-    case "ready":
-      return [["done", "Mark done"], ["fail", "Mark failed"], ["skip", "Skip"], ["hold", "Hold"]];
-    case "blocked":
-      return [["hold", "Hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
-    case "disputed":
-      // Its question is answered instead.
-      return [["skip", "Skip"], ["cancel", "Cancel task…"]];
-    case "held":
-      return [["unhold", "Release the hold"], ["skip", "Skip"], ["cancel", "Cancel task…"]];
-    case "failed":
-    case "cancelled":
-    case "skipped":
-      return [["retry", "Retry"], ["done", "Mark done"]];
-    case "reported":
-      return [["fail", "Mark failed"], ["cancel", "Cancel task…"]];
-    case "done":
-      return [["retry", "Run again"]];
-  }
+  return TASK_ACTS[standing].map((action) => [action, action === "retry" && standing === "done" ? "Run again" : BUTTONS[action]]);
 }
 
 /** The text field that goes with an action. */

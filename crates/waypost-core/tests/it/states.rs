@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use waypost_core::{
     Actor, Command, Digest, EffectiveStatus, Event, ExternalTaskRef, Json, Outcome, Phase, PlanChanges,
-    PlanId, Position, Refinement, Refusal, StartRefusal, StartRefusalReason, Status, TaskChanges,
+    PlanId, Position, Refinement, Refusal, StartRefusal, StartRefusalReason, Status, TaskAct, TaskChanges,
     UpstreamResult,
 };
 use waypost_testkit::{id, plan_of, task};
@@ -30,6 +30,61 @@ fn every_command_stands_in_one_of_the_tables() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), 41, "{names:?}");
+}
+
+#[test]
+fn what_screens_offer_for_a_task_is_never_refused() {
+    for stand in Stand::ALL {
+        let desk = stand.desk();
+        let standing = desk.plan.effective_status("x").unwrap();
+        for act in standing.acts() {
+            // It follows from another task, which is the one to retry.
+            if stand == Stand::SkippedAlong {
+                continue;
+            }
+            let found = desk.plan.decide(&ada(), at(99), &of_act(*act));
+            assert!(
+                found.as_ref().is_ok_and(|events| !events.is_empty()),
+                "{standing:?}, {act:?}: {found:?}"
+            );
+        }
+    }
+    let mut desk = Desk::with(plan_of([task("x", &[]), task("y", &[])]));
+    desk.does(ask::hold("x"));
+    for act in EffectiveStatus::Held.acts() {
+        assert!(desk.plan.decide(&ada(), at(99), &of_act(*act)).is_ok(), "held, {act:?}");
+    }
+}
+
+fn of_act(act: TaskAct) -> Command {
+    match act {
+        TaskAct::Answer => ask::answer("x", "yes"),
+        TaskAct::Done => ask::finish("x", done()),
+        TaskAct::Fail => ask::finish("x", failed()),
+        TaskAct::Release => Command::ReleaseTask { task: id("x"), attempt: None, reason: String::new() },
+        TaskAct::Hold => ask::hold("x"),
+        TaskAct::Unhold => Command::UnholdTask { task: id("x") },
+        TaskAct::Retry => ask::retry("x"),
+        TaskAct::Skip => ask::finish("x", skipped()),
+        TaskAct::Cancel => ask::cancel("x"),
+    }
+}
+
+#[test]
+fn the_states_of_the_dashboard_offer_the_same_acts() {
+    let mut text = String::from(
+        "// Written by a test from the core's table: WAYPOST_UPDATE=1 cargo test -p waypost-core states\n\n\
+         import type { TaskAction } from \"./actions\";\nimport type { Standing } from \"./types\";\n\n\
+         /** What a person can do with a task of each status, the most likely act first. */\n\
+         export const TASK_ACTS: Record<Standing, TaskAction[]> = {\n",
+    );
+    for standing in EffectiveStatus::ALL {
+        let acts: Vec<String> = standing.acts().iter().map(|act| format!("{:?}", act.as_str())).collect();
+        let _ = writeln!(text, "  {}: [{}],", standing.as_str(), acts.join(", "));
+    }
+    text.push_str("};\n");
+    let advice = "WAYPOST_UPDATE=1 cargo test -p waypost-core states writes it anew";
+    committed::check("../../web/src/lib/taskActs.ts", &text, advice);
 }
 
 /// Formats the result of a command for a table cell.

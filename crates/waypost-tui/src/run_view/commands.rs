@@ -1,7 +1,7 @@
 //! The user's actions on a plan in the run view, and their dialogs.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
-use waypost_core::{EffectiveStatus, Phase, TaskId};
+use waypost_core::{EffectiveStatus, Phase, TaskAct, TaskId};
 use waypost_run::Control;
 use waypost_service::AnswerChoice;
 
@@ -404,20 +404,28 @@ pub(crate) fn statuses(standing: EffectiveStatus, task: &TaskId) -> Vec<(PlanAct
     };
     let reopen =
         || (PlanAction::ReopenTask(task.clone()), MenuOption::new("pending", "it is to be done again"));
-    let release =
-        || (PlanAction::ReopenTask(task.clone()), MenuOption::new("pending", "whoever has it lets go"));
-    match standing {
-        EffectiveStatus::Blocked | EffectiveStatus::Ready => vec![done(), skip(), hold(), cancel()],
-        EffectiveStatus::Held => vec![lift(), done(), skip(), cancel()],
-        // Its question is answered instead.
-        EffectiveStatus::Disputed => vec![skip(), cancel()],
-        EffectiveStatus::Queued | EffectiveStatus::Running | EffectiveStatus::Asking => {
-            vec![done(), failed(), release(), cancel()]
+    let release = || {
+        (
+            PlanAction::ReopenTask(task.clone()),
+            MenuOption::new("pending", "it is taken from whoever works on it"),
+        )
+    };
+    let of = |act: &TaskAct| match act {
+        // Enter in the list answers it.
+        TaskAct::Answer => None,
+        TaskAct::Done => Some(done()),
+        TaskAct::Fail => Some(failed()),
+        TaskAct::Release => Some(release()),
+        TaskAct::Hold => Some(hold()),
+        TaskAct::Unhold => Some(lift()),
+        TaskAct::Retry if matches!(standing, EffectiveStatus::Failed | EffectiveStatus::Cancelled) => {
+            Some(retry())
         }
-        EffectiveStatus::Reported => vec![failed(), release(), cancel()],
-        EffectiveStatus::Failed | EffectiveStatus::Cancelled => vec![retry(), done(), skip()],
-        EffectiveStatus::Done | EffectiveStatus::Skipped => vec![reopen()],
-    }
+        TaskAct::Retry => Some(reopen()),
+        TaskAct::Skip => Some(skip()),
+        TaskAct::Cancel => Some(cancel()),
+    };
+    standing.acts().iter().filter_map(of).collect()
 }
 
 /// Whether an action says how a task ended.
