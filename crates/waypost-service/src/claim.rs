@@ -185,7 +185,7 @@ impl Service {
     /// Returns the tasks that could start now, the most urgent first.
     pub fn claimable(&self, filter: ClaimFilter<'_>, limit: usize) -> Result<Claimable, ServiceError> {
         if let Some(plan) = filter.plan {
-            let elsewhere = self.claims_elsewhere(plan)?;
+            let elsewhere = self.claims_of_other_clones(plan)?;
             return self.view(plan, |found, warnings| {
                 let started = found.as_started();
                 let is_free = |task: &&Task| !elsewhere.contains_key(&task.spec.id);
@@ -202,7 +202,7 @@ impl Service {
         let mut tasks: Vec<(PlanId, TaskId)> =
             tasks.filter(|(plan, _)| !not_offered.contains(plan)).take(limit).collect();
         let plans: BTreeSet<PlanId> = tasks.iter().map(|(plan, _)| plan.clone()).collect();
-        let elsewhere = plans.iter().map(|plan| Ok((plan, self.claims_elsewhere(plan)?)));
+        let elsewhere = plans.iter().map(|plan| Ok((plan, self.claims_of_other_clones(plan)?)));
         let elsewhere = elsewhere.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
         tasks.sort_by_key(|(plan, task)| elsewhere.get(plan).is_some_and(|taken| taken.contains_key(task)));
         Ok(Claimable { tasks, warnings: ready.warnings })

@@ -6,6 +6,7 @@
 
 mod branch;
 mod check;
+mod claim_notice;
 mod derive;
 mod error;
 mod import;
@@ -19,8 +20,8 @@ mod sync;
 
 pub use branch::{FindBranch, SharedBranch};
 pub use check::SharingCheck;
+pub use claim_notice::ClaimNotice;
 pub use error::SharingError;
-pub use offer::ClaimNotice;
 pub use questions::{
     AnswerChoice, OpenQuestions, PlanQuestion, QuestionPage, QuestionRef, ResolveReply, may_resolve,
 };

@@ -70,7 +70,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         (Some(task), false, None) => {
             let (waits, resolved) = (waits_for(call, &plan, task)?, resolved_to(call, &plan, task)?);
             let asked = merge_questions::about_task(call, &plan, task);
-            let elsewhere = call.service().claims_elsewhere(&plan).unwrap_or_default();
+            let elsewhere = call.service().claims_of_other_clones(&plan).unwrap_or_default();
             seen(call, &plan, |plan| {
                 let mut answer = one(plan, task, &waits, resolved, asked)?;
                 if let Some((_, notice)) = elsewhere.iter().find(|(id, _)| id.as_str() == task) {

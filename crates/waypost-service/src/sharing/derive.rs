@@ -9,8 +9,8 @@ use waypost_operation::{
 };
 use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
 
+use super::claim_notice::notices;
 use super::error::SharingError;
-use super::offer::notices;
 use super::rows::{self, PlanShare};
 use crate::service::Service;
 

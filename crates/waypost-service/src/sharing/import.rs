@@ -7,9 +7,9 @@ use waypost_operation::{CloneTag, Inserted, OperationSet, ParsedRecord, RecordId
 use waypost_store::{Committed, PlanState, SharedRow};
 
 use super::branch::SharedBranch;
+use super::claim_notice::notices;
 use super::derive::{Derived, sync_actor};
 use super::error::SharingError;
-use super::offer::notices;
 use super::rows::{self, PlanShare};
 use crate::error::ServiceError;
 use crate::service::Service;

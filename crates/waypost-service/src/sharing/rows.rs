@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use waypost_core::PlanId;
-
-use super::offer::ClaimNotice;
 use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Record, RecordId};
 use waypost_store::{Read, SharedGroup, SharedKeys, SharedRow, SharedScope, StoreError, Transaction};
+
+use super::claim_notice::ClaimNotice;
 
 /// Number of rows that are read at a time.
 const PAGE: usize = 500;

@@ -589,14 +589,14 @@ fn a_task_that_is_claimed_in_another_clone_is_offered_last() {
     b.sync();
     // It runs in one of them, which is nobody else's state.
     assert_eq!(a.sync().imported, 0);
-    assert_eq!(a.service.claims_elsewhere(&plan("p")).unwrap().len(), 0);
-    let notices = b.service.claims_elsewhere(&plan("p")).unwrap();
+    assert_eq!(a.service.claims_of_other_clones(&plan("p")).unwrap().len(), 0);
+    let notices = b.service.claims_of_other_clones(&plan("p")).unwrap();
     assert!(notices[&id("one")].to_string().starts_with("claimed by agent:zed in clone "), "{notices:?}");
     let offered = b.service.claimable(filter, 5).unwrap().tasks;
     assert_eq!(offered.iter().map(|(_, task)| task.as_str()).collect::<Vec<_>>(), ["two", "one"]);
     a.done("p", "one", "it works").unwrap();
     settle(&[&a, &b], "p");
-    assert_eq!(b.service.claims_elsewhere(&plan("p")).unwrap().len(), 0);
+    assert_eq!(b.service.claims_of_other_clones(&plan("p")).unwrap().len(), 0);
 }
 
 #[test]

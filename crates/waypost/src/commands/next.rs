@@ -88,7 +88,7 @@ fn list(
     let mut tasks = Vec::new();
     let service = context.service(plans);
     for (plan, task) in found {
-        let elsewhere = service.claims_elsewhere(plan)?.remove(task);
+        let elsewhere = service.claims_of_other_clones(plan)?.remove(task);
         let row = plans.view(plan, |plan, _| {
             let found = plan.task(task.as_str())?;
             let started = plan.as_started();

@@ -194,7 +194,7 @@ fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
     let task = whole_task_of(plan, task)?;
     let commits = commits_of(plan, task, context)?;
     let plans = context.plans()?;
-    let elsewhere = context.service(&plans).claims_elsewhere(plan.id())?.remove(&task.spec.id);
+    let elsewhere = context.service(&plans).claims_of_other_clones(plan.id())?.remove(&task.spec.id);
     if context.out.json {
         let mut value = view::json::task(plan, task, text::now());
         if !commits.commits.is_empty() {
