@@ -15,6 +15,7 @@ mod authenticity;
 mod caller;
 mod claim;
 mod diff_text;
+mod earlier_attempt;
 mod edit;
 mod edit_conflicts;
 mod error;
@@ -61,6 +62,7 @@ pub use authenticity::{Approved, AttestError, Authenticator, NotAuthentic, Signi
 pub use caller::{Caller, Holder, Presence, ProgramOf, SignedGate};
 pub use claim::{ClaimFilter, Claimable, Claimed};
 pub use diff_text::{Sign, Texts, difference_lines};
+pub use earlier_attempt::EarlierAttempt;
 pub use edit::{EditOp, NewTask, StatusChange};
 pub use edit_conflicts::{edit_conflicts, removed_task};
 pub use error::{IdOf, ServiceError, Subject, UnknownPlan, WrongOperation};

@@ -75,10 +75,13 @@ pub(crate) fn take(api: &Api, (Writer(by), Body(body)): (Writer, Body<ClaimBody>
     let whole = api
         .service
         .read(&written.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
+    let before = api.service.earlier_attempt(&written, &task)?;
     Ok(Versioned::of(json!({
         "plan": written.plan,
         "version": written.version,
         "task": whole,
+        "last_error": before.last_error,
+        "released": before.released,
         "lease_seconds": new_lease_seconds(body.lease_seconds),
     })))
 }

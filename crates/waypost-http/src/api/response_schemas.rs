@@ -70,6 +70,10 @@ fn time() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
+fn text_or_null() -> Value {
+    json!({ "type": ["string", "null"] })
+}
+
 fn time_or_null() -> Value {
     json!({ "type": ["string", "null"], "format": "date-time" })
 }
@@ -240,6 +244,8 @@ fn tasks() -> Map<String, Value> {
         "ClaimedTask": object(&["task"], json!({
             "plan": text(), "version": number(),
             "task": { "oneOf": [component("TaskDetail"), { "type": "null" }] },
+            "last_error": described(text_or_null(), "The error of the attempt before."),
+            "released": described(text_or_null(), "Why the attempt before was released."),
             "lease_seconds": number(),
             "reasons": described(texts(), "Why nothing can be claimed."),
         })),

@@ -796,6 +796,13 @@ fn what_can_be_worked_on_is_listed_taken_and_ended_by_whoever_took_it() {
     assert_eq!(act("done", json!({ "attempt": 1 })).problem(409)["code"], json!("stale_attempt"));
     assert_eq!(act("done", json!({ "attempt": 2 })).ok()["standing"], json!("done"));
     assert_eq!(desk.get("/next").ok()["tasks"][0]["id"], json!("b"));
+    let of_b = |by: &str, action: &str, body: Value| {
+        desk.by(by, "POST", &format!("/plans/p/tasks/b/actions/{action}"), &[], &body).ok();
+    };
+    take(&json!({}));
+    of_b(&desk.agent, "fail", json!({ "error": "the disk broke" }));
+    of_b(&desk.person, "retry", json!({}));
+    assert_eq!(take(&json!({}))["last_error"], json!("the disk broke"), "whoever tries it next is told");
 }
 
 #[test]

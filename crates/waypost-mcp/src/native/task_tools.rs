@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use waypost_core::{
-    Dependency, EffectiveStatus, Event, Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState,
+    Dependency, EffectiveStatus, Json, Plan, PlanId, QuestionRequest, Status, Task, TaskId, TaskState,
     Timestamp,
 };
 use waypost_service::{
-    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, ServiceError, TaskRef, TaskReport, WriteReply,
-    awaits_approval, resolve_task,
+    ClaimFilter, ClaimOptions, Claimed, EarlierAttempt, Guard, Holder, ServiceError, TaskRef, TaskReport,
+    WriteReply, awaits_approval, resolve_task,
 };
 use waypost_text::quote;
 
@@ -35,9 +35,6 @@ const COMMENTS_MAX: usize = 5;
 const COMMENT_BYTES_MAX: usize = 600;
 /// Maximum bytes of a reason why nothing can be claimed.
 const REASON_BYTES: usize = 160;
-
-/// Maximum number of versions before a claim that are searched for the error of an attempt before a retry.
-const EARLIER_VERSIONS_MAX: u64 = 1_000;
 
 const NEXT_KNOWN: [(&str, ArgumentForm); 5] = [
     ("plan", ArgumentForm::Text),
@@ -102,49 +99,11 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
 
 /// The reply for a claim: the task, and which plans its dependencies on other agents mean.
 fn claim_reply(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Answer, ToolError> {
-    let before = before_claim(call, written, task)?;
+    let before = call.service().earlier_attempt(written, task)?;
     let resolved = call.resolved_to(&written.plan, task)?;
-    let mut answer = call.read(&written.plan, |plan| taken(call, plan, task, before.as_ref()))??;
+    let mut answer = call.read(&written.plan, |plan| taken(call, plan, task, &before))??;
     plan_facts::add_resolved(&resolved, &mut answer);
     Ok(answer)
-}
-
-/// Returns the state of a task before it was claimed, if an attempt came before: the claim clears how that one ended.
-fn before_claim(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Option<TaskState>, ToolError> {
-    let attempt = |plan: &Plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
-    if !written.changed || written.version < 2 || call.read(&written.plan, attempt)? < 2 {
-        return Ok(None);
-    }
-    // What was pruned is not told; the task is claimed all the same.
-    let before = call.workspace.plans().at_version(&written.plan, written.version - 1).ok();
-    let before = before.and_then(|plan| plan.task(task.as_str()).map(|task| task.state.clone()));
-    Ok(before.map(|mut before| {
-        if before.error.is_none() {
-            // A retry by hand, or a claim that was released, has cleared the error, which the next worker needs all the same.
-            before.error = last_failure(call, written, task);
-        }
-        before
-    }))
-}
-
-/// Returns the error of the task's last attempt, if that failed and is among the latest versions.
-fn last_failure(call: &Call, written: &WriteReply, task: &TaskId) -> Option<String> {
-    let after = (written.version - 1).saturating_sub(EARLIER_VERSIONS_MAX);
-    let versions =
-        call.workspace.plans().history(&written.plan, after, EARLIER_VERSIONS_MAX as usize).ok()?;
-    for event in versions.iter().rev().flat_map(|version| version.events.iter().rev()) {
-        if let Event::TaskFailed { task: failed, error, .. } = event
-            && failed == task
-        {
-            return Some(error.clone());
-        }
-        if let Event::TaskDone { task: done, .. } = event
-            && done == task
-        {
-            return None;
-        }
-    }
-    None
 }
 
 fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
@@ -169,7 +128,7 @@ fn nothing(why: &str) -> Answer {
 }
 
 /// The reply for a claimed task. What others wrote is quoted, with its author.
-fn taken(call: &Call, plan: &Plan, id: &TaskId, before: Option<&TaskState>) -> Result<Answer, ToolError> {
+fn taken(call: &Call, plan: &Plan, id: &TaskId, before: &EarlierAttempt) -> Result<Answer, ToolError> {
     let missing = || ServiceError::from(plan.no_such_task(id.as_str()));
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
     let value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
@@ -193,18 +152,17 @@ fn taken(call: &Call, plan: &Plan, id: &TaskId, before: Option<&TaskState>) -> R
     }
     add_annotations(state, &mut answer);
     add_answers(state, &mut answer);
-    if let Some(before) = before {
-        add_earlier_attempt(before, &mut answer);
-    }
+    add_earlier_attempt(before, &mut answer);
     add_inputs(plan, id, &mut answer);
     Ok(answer)
 }
 
 /// Adds how earlier attempts ended: the last error, and why the one before this was released.
-fn add_earlier_attempt(state: &TaskState, answer: &mut Answer) {
-    for (name, label, said) in
-        [("last_error", "\nlast error: ", &state.error), ("released", "\nreleased before: ", &state.reason)]
-    {
+fn add_earlier_attempt(before: &EarlierAttempt, answer: &mut Answer) {
+    for (name, label, said) in [
+        ("last_error", "\nlast error: ", &before.last_error),
+        ("released", "\nreleased before: ", &before.released),
+    ] {
         if let Some(said) = said.as_ref().filter(|said| !said.is_empty()) {
             let shown = reply_text::cut_text(said, EARLIER_BYTES_MAX);
             answer.add(name, &shown, &format!("{label}{}", quote(&shown)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_service::{ClaimFilter, Claimable, Claimed, waiting_text};
+use waypost_service::{ClaimFilter, Claimable, Claimed, WriteReply, waiting_text};
 use waypost_store::PlanStore;
 
 use waypost_cli::context::Context;
@@ -67,7 +67,7 @@ impl Next {
         let filter = ClaimFilter { plan, queue: self.queue.as_deref() };
         let claimed = context.service(plans).claim_next(&context.caller()?, filter, self.lease);
         let reasons = match claimed? {
-            Claimed::Taken { written, task } => return taken(context, plans, &written.plan, &task),
+            Claimed::Taken { written, task } => return taken(context, plans, &written, &task),
             Claimed::Nothing { reasons } => reasons,
         };
         if context.out.json {
@@ -148,14 +148,23 @@ fn say_why_nothing(context: &mut Context, reasons: &[String]) {
 }
 
 /// Prints a claimed task with the outputs of its dependencies.
-fn taken(context: &mut Context, plans: &PlanStore, id: &PlanId, task: &TaskId) -> Outcome {
+fn taken(context: &mut Context, plans: &Arc<PlanStore>, claim: &WriteReply, task: &TaskId) -> Outcome {
     let now: Timestamp = text::now();
-    plans.with_plan(id, |plan| {
+    let before = context.service(plans).earlier_attempt(claim, task)?;
+    plans.with_plan(&claim.plan, |plan| {
         let Some(found) = plan.task(task.as_str()) else { return Ok(()) };
         if context.out.json {
-            return context.out.value(&view::json::task(plan, found, now));
+            let mut value = view::json::task(plan, found, now);
+            value["last_error"] = json!(before.last_error);
+            value["released"] = json!(before.released);
+            return context.out.value(&value);
         }
         view::task::print(plan, found, now, &mut context.out);
+        for (word, said) in [("last error", &before.last_error), ("released before", &before.released)] {
+            if let Some(said) = said {
+                context.out.say(format!("{word}: {said}"));
+            }
+        }
         context.out.say(format!(
             "claimed; when it is done: waypost done {} {task} --attempt {}",
             plan.id(),

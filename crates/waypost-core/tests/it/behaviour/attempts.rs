@@ -238,3 +238,13 @@ fn the_number_of_an_attempt_speaks_for_programs_of_the_plan_and_against_workers_
         is_refused(desk.asks(&by, finish).map(|_| ()), "done");
     }
 }
+
+#[test]
+fn a_worker_name_says_which_agent_or_person_works_in_which_session() {
+    let agent = Actor::agent("rev");
+    assert_eq!(Actor::of_worker("agent:rev#s1"), Some(agent.clone()));
+    assert_eq!(Actor::of_worker("agent:rev"), Some(agent));
+    assert_eq!(Actor::of_worker("person:ada"), Some(Actor::person("ada")));
+    assert_eq!(Actor::of_worker("vm:1:ab"), None);
+    assert_eq!(Actor::of_worker("worker:vm"), None);
+}
