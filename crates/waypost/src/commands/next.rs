@@ -11,6 +11,7 @@ use waypost_store::PlanStore;
 use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::options::{seconds, within};
+use waypost_cli::runner::command;
 use waypost_cli::view::{self, text};
 
 /// Tasks listed by default.
@@ -165,11 +166,8 @@ fn taken(context: &mut Context, plans: &Arc<PlanStore>, claim: &WriteReply, task
                 context.out.say(format!("{word}: {said}"));
             }
         }
-        context.out.say(format!(
-            "claimed; when it is done: waypost done {} {task} --attempt {}",
-            plan.id(),
-            found.state.attempt
-        ));
+        let done = format!("waypost done {} {task} --attempt {}", plan.id(), found.state.attempt);
+        context.out.say(format!("claimed; when it is done: {}", command(&done)));
         Ok(())
     })?
 }

@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::json;
 use signal_hook::consts::SIGTERM;
 use waypost_config::{Config, Executor};
-use waypost_core::{Draft, Phase, Plan, PlanId, Status, Task};
+use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Status, Task};
 use waypost_exec::AttemptKey;
 use waypost_formats::Dialect;
 use waypost_run::{
@@ -194,6 +194,9 @@ impl Run {
             if !over && begin.activate(context, &config, &entered, agreed)? == Approval::Awaited {
                 return Err(prepare::not_approved(context, &self.what, &plans, &id)?);
             }
+            if let Some(failure) = plans.with_plan(&id, |plan| only_by_hand(plan, &config))? {
+                return Err(failure);
+            }
             let relay = webhooks::start(context, &folders, &config, &plans, since)?;
             let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
             summary.unreported.extend(relay.finish());
@@ -342,16 +345,33 @@ impl Run {
     }
 }
 
+/// Explains how machines get something to do, if people and agents work on the plan and it has nothing for machines: a run
+/// would only wait for them.
+fn only_by_hand(plan: &Plan, config: &Config) -> Option<Failure> {
+    let mut running = plan.running().map(|task| task.state.worker.as_deref().unwrap_or_default()).peekable();
+    let is_by_hand = running.peek().is_some() && running.all(|worker| Actor::of_worker(worker).is_some());
+    let has_work = plan.tasks().any(|(task, _)| task.spec.work.is_some() || task.spec.check.is_some());
+    if plan.state().phase == Phase::Active && is_by_hand && !has_work {
+        return Some(without_executor(plan, config));
+    }
+    None
+}
+
 /// Explains how machines get something to do, if the plan that a run has left gives them nothing.
 pub(crate) fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
-    let (id, counts) = (plan.id(), plan.counts());
+    let counts = plan.counts();
     let is_untouched = counts.in_progress() == 0 && counts.failed == 0 && plan.asking().next().is_none();
     if plan.state().phase != Phase::Active || plan.has_machine_work() || !is_untouched {
         return None;
     }
+    Some(without_executor(plan, config))
+}
+
+fn without_executor(plan: &Plan, config: &Config) -> Failure {
+    let (id, counts) = (plan.id(), plan.counts());
     if counts.total == 0 {
         let message = format!("plan {id} has no tasks, so there is nothing to run");
-        return Some(Failure::failed(message, format!("`waypost task add {id} TEXT` adds one")));
+        return Failure::failed(message, format!("`waypost task add {id} TEXT` adds one"));
     }
     let message = format!("no task of plan {id} names an executor, so there is nothing for machines to run");
     let by_hand = format!("people and agents work on it with `waypost next {id} --claim`");
@@ -382,7 +402,7 @@ pub(crate) fn no_executor(plan: &Plan, config: &Config) -> Option<Failure> {
             failure
         }
     };
-    Some(Failure { code: "no_executor".to_owned(), ..failure })
+    Failure { code: "no_executor".to_owned(), ..failure }
 }
 
 /// Resets what failed or was cancelled, if anything did.

@@ -45,6 +45,9 @@ fn a_plan_without_an_executor_says_how_to_give_it_one_and_then_runs() {
     assert!(out.contains("claude"), "{out}");
     assert!(failure()["hint"].as_str().unwrap().contains("--executor claude"));
     assert_eq!(failure()["executors"], serde_json::json!(["claude"]));
+    // What somebody has claimed by hand is nothing that a run could wait for.
+    ok(&workspace.waypost(&["next", "move", "--claim"]));
+    assert_eq!(failure()["executors"], serde_json::json!(["claude"]));
 }
 
 #[test]
