@@ -23,7 +23,7 @@ With the MCP tools of `waypost`:
 ";
 
 const COMMANDS: &str = "\
-In a shell (without `waypost`: `npx -y waypost` or `uvx waypost`):
+In a shell (or `npx -y waypost`, `uvx waypost`):
 
 - `waypost list`, `waypost show PLAN`, `waypost new TITLE --task TEXT`, `waypost task add PLAN TEXT --depends-on TASK`
 - `waypost request-approval PLAN` asks a person.
