@@ -467,6 +467,33 @@ fn who_works_on_a_task_that_lost_its_name_cannot_report_on_the_one_that_has_it_n
 }
 
 #[test]
+fn an_id_that_is_given_again_means_a_new_task_in_every_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let below = |name: &str, parent: &str| {
+        let mut child = waypost_core::TaskSpec::new(id(name), name);
+        child.parent = Some(id(parent));
+        Command::AddTasks { tasks: vec![child], place: Position::Last }
+    };
+    a.does(below("v", "u"));
+    a.does(ask::comment("v", "of v"));
+    a.does(ask::comment("t", "of the first"));
+    a.does(Command::HoldTask { task: id("t"), reason: "wait".into() });
+    a.does(label("t", &["risky"]));
+    a.meets(&mut b);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    let again = waypost_core::TaskSpec::new(id("t"), "do it");
+    a.does(Command::AddTasks { tasks: vec![again], place: Position::First });
+    a.does(ask::comment("t", "of the second"));
+    a.meets(&mut b);
+    for place in [&a, &b] {
+        assert_eq!(place.comments("t").len(), 1, "{:?}", place.comments("t"));
+        assert_eq!((place.task("t").state.labels(), place.task("t").state.held()), ([].as_slice(), None));
+    }
+    assert_eq!(a.plan.to_draft().tasks.len(), b.plan.to_draft().tasks.len());
+    assert_eq!((a.comments("v"), a.task("v").spec.parent.clone()), (b.comments("v"), Some(id("u"))));
+}
+
+#[test]
 fn a_task_that_a_person_cancelled_is_opened_by_no_agent_of_another_clone() {
     let (mut a, mut b) = two(&["t", "u"]);
     a.does(ask::cancel("t"));
