@@ -512,10 +512,7 @@ fn unlike(plan: &Plan, merged: &Merged) -> Vec<String> {
             check(format!("status of {id}"), format!("{:?}", here.state), format!("{:?}", there.state));
         }
         let is_open = !there.state.status.is_finished() && !here.state.status.is_finished();
-        // A person may lift the sign of an open question; the next import sets it again.
-        let is_somebodys =
-            there.state.held().is_some_and(|hold| hold.by.kind != waypost_core::ActorKind::System);
-        if is_open && is_somebodys && here.state.held().is_none() {
+        if is_open && there.state.held().is_some() && here.state.held().is_none() {
             check(format!("hold of {id}"), "none".into(), format!("{:?}", there.state.held()));
         }
     }
