@@ -367,6 +367,9 @@ fn command_after(refusal: &Refusal) -> Option<String> {
         Refusal::OnlyAPerson { .. } => Some(ask("a person")),
         Refusal::StoppedByPerson { by, .. } if by.starts_with("system:") => Some(ask("a person")),
         Refusal::StoppedByPerson { by, .. } => Some(ask(by.trim_start_matches("person:"))),
+        Refusal::Disputed { .. } => {
+            Some("answer the question with `waypost resolve`; `waypost conflicts` shows it".to_owned())
+        }
         Refusal::WrongPhase { phase: Phase::Paused, stopped_by: None, .. } => {
             Some("resume it first: `waypost resume` and its id".to_owned())
         }

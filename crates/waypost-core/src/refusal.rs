@@ -154,6 +154,12 @@ pub enum Refusal {
         /// Why the task is held; may be empty.
         reason: String,
     },
+    /// Clones disagree about the task.
+    #[error("clones disagree about task {task}; the answer to that question lifts its hold")]
+    Disputed {
+        /// The id of the task.
+        task: String,
+    },
     /// Other tasks depend on it.
     #[error("{} on task {task}", depend(dependants))]
     HasDependants {
@@ -363,6 +369,7 @@ impl Refusal {
             Self::AlreadyRunning { .. } => "take another task".into(),
             Self::Blocked { .. } => "finish those first".into(),
             Self::Held { by, .. } => format!("wait until {by} lifts the hold"),
+            Self::Disputed { .. } => "let a person answer the question".into(),
             Self::HasDependants { .. } => "change what they depend on first".into(),
             Self::IsParent { .. } => "work on its children".into(),
             Self::MachineWork { .. } => "leave it to a worker".into(),

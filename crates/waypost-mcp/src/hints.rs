@@ -215,6 +215,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         Refusal::AlreadyRunning { .. } => ways.another,
         Refusal::Blocked { .. } => "finish those first",
         Refusal::Held { .. } => "wait until the hold is lifted, or claim another",
+        Refusal::Disputed { .. } => "ask a person to answer the question about it",
         Refusal::HasDependants { .. } => ways.detach,
         Refusal::IsParent { .. } => "work on its children",
         Refusal::MachineWork { .. } => "workers run it; claim another",

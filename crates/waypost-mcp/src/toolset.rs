@@ -135,6 +135,7 @@ mod tests {
             Refusal::AlreadyRunning { task: task(), worker: "agent:b".to_owned() },
             Refusal::Blocked { task: task(), waits_for: vec![task()] },
             Refusal::Held { task: task(), by: "person:ada".to_owned(), reason: String::new() },
+            Refusal::Disputed { task: task() },
             Refusal::HasDependants { task: task(), dependants: vec![task()] },
             Refusal::IsParent { task: task() },
             Refusal::MachineWork { task: task(), executor: "build".to_owned(), by: ActorKind::Agent },

@@ -31,6 +31,6 @@ pub use merge::{
     OpenQuestion, ProposedAnswer, Renamed, SharedApproval, merge,
 };
 pub use record::{NewerRecord, ParsedRecord, RECORD_FORMAT, Record, RecordError, RecordHeader, Signature};
-pub use request::merge_request;
+pub use request::{merge_request, settle_request};
 pub use set::{Inserted, OperationSet, RefusedRecord, TaskKey};
 pub use travelling_work::TravellingWork;

@@ -1,6 +1,6 @@
 //! What a merged plan asks of the plan of one clone.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::ids::RecordId;
 use crate::merge::{Merged, merge};
@@ -11,23 +11,41 @@ use waypost_core::{MergeRequest, TaskId};
 pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> MergeRequest {
     let known = new.iter().filter_map(|id| set.get(*id)?.known());
     let from: BTreeSet<String> = known.map(|record| record.from().to_string()).collect();
+    let renamed = renamed_by(set, merged, new).into_iter().map(|(id, _)| id).collect();
     MergeRequest {
-        renamed: renamed_by(set, merged, new),
+        renamed,
+        operations: new.len() as u64,
+        from: from.into_iter().collect(),
+        ..of(set, merged)
+    }
+}
+
+/// Returns the request to turn the plan into what `set` says after its own changes, which `made` is about.
+pub fn settle_request(set: &OperationSet, merged: &Merged, made: &[RecordId]) -> MergeRequest {
+    let renamed = renamed_by(set, merged, made).into_iter();
+    // What was added here is in the plan under its new id already.
+    let renamed = renamed.filter(|(_, now)| !made.contains(&now.record)).map(|(id, _)| id).collect();
+    MergeRequest { renamed, ..of(set, merged) }
+}
+
+fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
+    MergeRequest {
+        renamed: Vec::new(),
         draft: merged.draft.clone(),
         stop: merged.stop.clone(),
         archived_by: merged.draft.state.archived_by.clone(),
         begun: merged.begun,
-        operations: new.len() as u64,
-        from: from.into_iter().collect(),
+        operations: 0,
+        from: Vec::new(),
         state: set.state_hash(),
         questions: merged.conflicts.len() as u32,
     }
 }
 
-/// Returns the ids that meant another task before these records arrived. Only where two tasks have one name is there
-/// anything to compare.
-fn renamed_by(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Vec<TaskId> {
-    if merged.renamed.is_empty() || new.is_empty() {
+/// Returns the ids that meant another task before these records arrived, with the task that each means now. Only where
+/// one name was given twice is there anything to compare.
+fn renamed_by(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Vec<(TaskId, TaskKey)> {
+    if new.is_empty() || !set.has_name_twice() {
         return Vec::new();
     }
     let new: HashSet<RecordId> = new.iter().copied().collect();
@@ -36,16 +54,11 @@ fn renamed_by(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Vec<Task
         earlier.insert(record.clone());
     }
     let before = merge(&earlier);
-    let named = |merged: &Merged| -> HashMap<TaskId, TaskKey> {
+    let named = |merged: &Merged| -> BTreeMap<TaskId, TaskKey> {
         let ids = merged.draft.tasks.iter().map(|task| task.spec.id.clone());
         ids.zip(merged.keys.iter().cloned()).collect()
     };
-    let after = named(merged);
-    let mut renamed: Vec<TaskId> = named(&before)
-        .into_iter()
-        .filter(|(id, key)| after.get(id).is_some_and(|now| now != key))
-        .map(|(id, _)| id)
-        .collect();
-    renamed.sort();
-    renamed
+    let before = named(&before);
+    let is_other = |(id, now): &(TaskId, TaskKey)| before.get(id).is_some_and(|key| key != now);
+    named(merged).into_iter().filter(is_other).collect()
 }

@@ -316,6 +316,11 @@ impl OperationSet {
         places.into_iter().filter_map(key).collect()
     }
 
+    /// Whether several tasks were added under one name.
+    pub(crate) fn has_name_twice(&self) -> bool {
+        self.adds.values().any(|places| places.len() > 1)
+    }
+
     /// Returns the actions about a task, in the total order. The action that adds it is not among them.
     pub(crate) fn about(&self, task: &TaskKey) -> Vec<(&Record, &Action)> {
         let actions = self.sorted(self.about.get(&task.name));

@@ -870,6 +870,7 @@ fn refused_task(refusal: &Refusal) -> Option<&str> {
         | Refusal::AwaitsCheck { task, .. }
         | Refusal::AwaitsAnswer { task, .. }
         | Refusal::Held { task, .. }
+        | Refusal::Disputed { task }
         | Refusal::HumanGate { task, .. }
         | Refusal::WrongStatus { task, .. } => Some(task),
         Refusal::Invalid { .. }

@@ -236,6 +236,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         Refusal::AlreadyRunning { .. }
         | Refusal::Blocked { .. }
         | Refusal::Held { .. }
+        | Refusal::Disputed { .. }
         | Refusal::LockHeld { .. }
         | Refusal::QueueFull { .. }
         | Refusal::MachineWork { .. }

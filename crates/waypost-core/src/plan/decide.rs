@@ -161,8 +161,11 @@ impl Plan {
             Command::HoldTask { task, reason } => self.decide_hold(by, task, reason),
             Command::UnholdTask { task } => {
                 not_a_worker(by, "lift a hold")?;
-                let is_held = self.slot(self.number(task)?).held;
-                Ok(is_held.then(|| Event::TaskUnheld { task: task.clone() }).into_iter().collect())
+                let hold = self.hold_of(self.number(task)?);
+                if hold.is_some_and(Hold::is_dispute) {
+                    return Err(Refusal::Disputed { task: task.to_string() });
+                }
+                Ok(hold.is_some().then(|| Event::TaskUnheld { task: task.clone() }).into_iter().collect())
             }
             Command::CommentTask { task, text } => self.decide_comment(by, task, text),
             Command::LabelTask { task, labels } => self.decide_label(by, task, labels),

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Actor, Command, Dependency, Event, Phase, Plan, PlannerNotes, Status, StopKind, Task, TaskId, TaskSpec,
-    Timestamp, validate,
+    Actor, Command, Dependency, Event, MergeRequest, Phase, Plan, PlannerNotes, Status, StopKind, Task,
+    TaskId, TaskSpec, Timestamp, validate,
 };
 use waypost_operation::{
     Answer, AnswerKind, CloneTag, Conflict, Disposition, Inserted, Merged, OperationSet, ParsedRecord,
-    Record, RecordId, Stamp, answer, derive, merge, merge_request, share,
+    Record, RecordId, Stamp, answer, derive, merge, merge_request, settle_request, share,
 };
 use waypost_testkit::SeededRng;
 
@@ -181,10 +181,14 @@ impl World {
         let stamp = Stamp { at: now, by, from: tag.clone() };
         let records = derive(set, &before, plan, &events, &stamp).unwrap();
         assert_eq!(records, derive(set, &before, plan, &events, &stamp).unwrap(), "the same bytes");
+        let made: Vec<RecordId> = records.iter().map(Record::id).collect();
         self.acknowledge(clone, records);
-        if had_conflicts {
-            // What was set aside may hold now.
-            return self.import(clone, &[]);
+        let set = &self.clones[clone].set;
+        let merged = merge(set);
+        if had_conflicts || !merged.renamed.is_empty() {
+            // What was set aside may hold now, and names that were taken may be free.
+            let request = settle_request(set, &merged, &made);
+            return self.import_as(clone, request);
         }
         self.agrees(clone, &format!("after {command:?} → {events:?}"));
     }
@@ -214,10 +218,14 @@ impl World {
     }
 
     fn import(&mut self, clone: usize, new: &[RecordId]) {
+        let set = &self.clones[clone].set;
+        self.import_as(clone, merge_request(set, &merge(set), new));
+    }
+
+    fn import_as(&mut self, clone: usize, request: MergeRequest) {
         let now = self.now();
         let set = &self.clones[clone].set;
-        let merged = merge(set);
-        let request = merge_request(set, &merged, new);
+        let next = Command::Merge(Box::new(merge_request(set, &merge(set), &[])));
         let command = Command::Merge(Box::new(request));
         let by = Actor::system("sync");
         let plan = &mut self.clones[clone].plan;
@@ -227,7 +235,7 @@ impl World {
             plan.advance(&events, now);
         }
         starts_nothing(&before, plan, &events);
-        let again = plan.decide(&by, now, &command).unwrap();
+        let again = plan.decide(&by, now, &next).unwrap();
         assert_eq!(again, [], "the same import changes nothing more, after {events:?}");
         assert_eq!(
             derive(
@@ -428,8 +436,17 @@ fn starts_nothing(before: &Plan, after: &Plan, events: &[Event]) {
             "{events:?}"
         );
     }
+    // Its id means another task now.
+    let is_other = |task: &TaskId| {
+        let mut removed = events.iter().filter_map(|event| match event {
+            Event::TasksRemoved { tasks } => Some(tasks),
+            _ => None,
+        });
+        removed.any(|tasks| tasks.contains(task))
+    };
     for (task, _) in before.tasks() {
-        if task.state.held().is_some_and(|hold| hold.by.kind != waypost_core::ActorKind::System)
+        if !is_other(&task.spec.id)
+            && task.state.held().is_some_and(|hold| hold.by.kind != waypost_core::ActorKind::System)
             && let Some(new) = after.task(task.spec.id.as_str())
         {
             assert!(new.state.held().is_some(), "an import lifted a hold: {events:?}");
@@ -495,10 +512,7 @@ fn unlike(plan: &Plan, merged: &Merged) -> Vec<String> {
             check(format!("status of {id}"), format!("{:?}", here.state), format!("{:?}", there.state));
         }
         let is_open = !there.state.status.is_finished() && !here.state.status.is_finished();
-        // A person may lift the sign of an open question; the next import sets it again.
-        let is_somebodys =
-            there.state.held().is_some_and(|hold| hold.by.kind != waypost_core::ActorKind::System);
-        if is_open && is_somebodys && here.state.held().is_none() {
+        if is_open && there.state.held().is_some() && here.state.held().is_none() {
             check(format!("hold of {id}"), "none".into(), format!("{:?}", there.state.held()));
         }
     }

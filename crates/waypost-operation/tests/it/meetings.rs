@@ -1,6 +1,6 @@
 //! Two clones do something without knowing of each other, and meet.
 
-use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Status, Task, TaskChanges};
+use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Refusal, Status, Task, TaskChanges};
 use waypost_operation::{
     Action, Answer, CloneTag, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef, answer,
     derive, merge, merge_request, share,
@@ -464,6 +464,49 @@ fn who_works_on_a_task_that_lost_its_name_cannot_report_on_the_one_that_has_it_n
     assert!(refused.is_err(), "{refused:?}");
     let taken = keeps.plan.decide(&keeps.by, at(1_000_000), &report);
     assert!(taken.is_ok(), "{taken:?}");
+}
+
+#[test]
+fn the_hold_of_a_disputed_task_ends_with_an_answer_alone() {
+    let (mut a, mut b) = two(&["t"]);
+    for (place, outcome) in [(&mut a, crate::kit::done()), (&mut b, crate::kit::failed())] {
+        place.does(Command::Activate);
+        place.does(ask::finish("t", outcome));
+    }
+    a.meets(&mut b);
+    let refused = a.plan.decide(&a.by, at(1_000_000), &Command::UnholdTask { task: id("t") });
+    assert_eq!(refused, Err(Refusal::Disputed { task: "t".into() }));
+    let done = a.merged().conflicts.remove(0).versions.remove(0).record;
+    answers(&mut a, Answer::Take(done));
+    a.meets(&mut b);
+    assert_eq!((a.task("t").state.held(), b.task("t").state.held()), (None, None));
+}
+
+#[test]
+fn an_id_that_is_given_again_means_a_new_task_in_every_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let below = |name: &str, parent: &str| {
+        let mut child = waypost_core::TaskSpec::new(id(name), name);
+        child.parent = Some(id(parent));
+        Command::AddTasks { tasks: vec![child], place: Position::Last }
+    };
+    a.does(below("v", "u"));
+    a.does(ask::comment("v", "of v"));
+    a.does(ask::comment("t", "of the first"));
+    a.does(Command::HoldTask { task: id("t"), reason: "wait".into() });
+    a.does(label("t", &["risky"]));
+    a.meets(&mut b);
+    a.does(Command::RemoveTask { task: id("t"), detach: true });
+    let again = waypost_core::TaskSpec::new(id("t"), "do it");
+    a.does(Command::AddTasks { tasks: vec![again], place: Position::First });
+    a.does(ask::comment("t", "of the second"));
+    a.meets(&mut b);
+    for place in [&a, &b] {
+        assert_eq!(place.comments("t").len(), 1, "{:?}", place.comments("t"));
+        assert_eq!((place.task("t").state.labels(), place.task("t").state.held()), ([].as_slice(), None));
+    }
+    assert_eq!(a.plan.to_draft().tasks.len(), b.plan.to_draft().tasks.len());
+    assert_eq!((a.comments("v"), a.task("v").spec.parent.clone()), (b.comments("v"), Some(id("u"))));
 }
 
 #[test]

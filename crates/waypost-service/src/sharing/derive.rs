@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waypost_core::{Actor, Command, Plan, PlanId};
 use waypost_operation::{
-    CloneTag, OperationSet, ParsedRecord, Record, Stamp, derive, merge, merge_request, share,
+    CloneTag, OperationSet, ParsedRecord, Record, RecordId, Stamp, derive, merge, settle_request, share,
 };
 use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
 
@@ -101,7 +101,8 @@ impl Service {
         let was_contested = share.questions > 0 || !merged.conflicts.is_empty() || !merged.renamed.is_empty();
         (share.questions, share.records) = (merged.conflicts.len(), set.len());
         share.claims = notices(&merged, tag);
-        let settled = was_contested.then(|| Command::Merge(Box::new(merge_request(&set, &merged, &[]))));
+        let ids: Vec<RecordId> = made.iter().map(Record::id).collect();
+        let settled = was_contested.then(|| Command::Merge(Box::new(settle_request(&set, &merged, &ids))));
         let count = made.len();
         let new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();
         let stored = self.store_import(plan, Some(version), settled, &share, &new)?;

@@ -69,10 +69,15 @@ impl Plan {
         let begins = request.begun && self.state.started_at.is_none();
         let mut events = vec![self.merged(request, to_draft)];
         events.extend(self.released(&draft, &request.renamed));
-        events.extend(self.replacement(&draft));
+        events.extend(self.renewed(&draft, &request.renamed));
         for event in &events {
             after.evolve(event, at);
         }
+        let replacement = after.replacement(&draft);
+        for event in &replacement {
+            after.evolve(event, at);
+        }
+        events.extend(replacement);
         let annotations = after.annotation_events(&draft);
         for event in &annotations {
             after.evolve(event, at);
@@ -204,6 +209,30 @@ impl Plan {
         let stopped = self.running.iter().map(|&number| self.spec_of(number)).filter(|old| !goes_on(old));
         let reason = "its work was changed, removed or renamed by an import";
         stopped.map(|old| Event::TaskReleased { task: old.id.clone(), reason: reason.to_owned() }).collect()
+    }
+
+    /// Returns the events that remove the tasks whose ids mean other ones now, which are added afterwards. Their children
+    /// stay.
+    fn renewed(&self, draft: &Draft, renamed: &[TaskId]) -> Vec<Event> {
+        let stays = |id: &TaskId| draft.tasks.iter().any(|task| task.spec.id == *id);
+        let gone: Vec<u32> =
+            renamed.iter().filter(|id| stays(id)).filter_map(|id| self.find(id.as_str())).collect();
+        if gone.is_empty() {
+            return Vec::new();
+        }
+        let children = gone.iter().flat_map(|&number| self.slot(number).children.iter());
+        let last = self.roots.len();
+        let mut events: Vec<Event> = children
+            .enumerate()
+            .map(|(place, &child)| Event::TaskMoved {
+                task: self.spec_of(child).id.clone(),
+                parent: None,
+                index: last + place,
+            })
+            .collect();
+        let tasks = gone.iter().map(|&number| self.spec_of(number).id.clone()).collect();
+        events.push(Event::TasksRemoved { tasks });
+        events
     }
 
     /// Returns the events that give the tasks of this plan the merged labels, assignees and comments. Comments keep the
