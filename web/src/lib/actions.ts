@@ -60,7 +60,7 @@ const UNDOABLE = new Set(["add", "revise", "remove", "move", "connect", "disconn
 export type Operation = { op: string } & Record<string, unknown>;
 
 /** The edits of a plan that can be undone until it changes otherwise, the last at the end. */
-let done: { plan: string; before: number; after: number; what: string }[] = [];
+let done: { plan: string; before: number; after: number; what: string; said: string }[] = [];
 const UNDO_MAX = 50;
 
 /** The edits and undos in progress: an undo is about the edit before it. */
@@ -78,7 +78,7 @@ export async function edit(screen: PlanOnScreen, what: string, mine: string, ope
   const written = page.write(what, mine, base, async (known) => {
     const { version: after, changed } = await send<{ version: number; changed?: boolean }>("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
     const can = changed !== false && operations.some(({ op }) => UNDOABLE.has(op));
-    if (can) done = [...done.filter((one) => one.plan === screen.id), { plan: screen.id, before: known, after, what }].slice(-UNDO_MAX);
+    if (can) done = [...done.filter((one) => one.plan === screen.id), { plan: screen.id, before: known, after, what, said: said ?? "" }].slice(-UNDO_MAX);
     if (said) page.say(said, can ? { text: "Undo", run: () => void undo(screen) } : undefined);
     then();
   });
@@ -96,12 +96,13 @@ export function undo(screen: PlanOnScreen): Promise<void> {
 async function undoLast(screen: PlanOnScreen): Promise<void> {
   const last = done.at(-1);
   if (last?.plan !== screen.id) return page.say("There is no edit to undo here. History restores any version.");
-  const { before, after, what } = last;
+  const { before, after, what, said } = last;
   try {
     const { version: now } = await send<{ version: number }>("POST", `/plans/${part(screen.id)}/restore`, { version: before }, { version: after });
     // The plan says again what it said after the edit before, which can be undone next.
     done = done.slice(0, -1).map((one) => (one.after === before ? { ...one, after: now } : one));
     await screen.reload();
+    page.unsay(said);
     page.say(`Undone: ${what}`);
   } catch (error) {
     if (error instanceof ApiError && error.status === 412) {

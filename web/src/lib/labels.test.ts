@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { STATUS_SIGNS } from "./statusSigns";
-import { doneOfAll, grouped, PLAN_GROUPS, progress, SIGN, STANDINGS, titled, visible } from "./labels";
+import { doneOfAll, grouped, needYouFirst, PLAN_GROUPS, progress, SIGN, STANDINGS, titled, visible } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 
@@ -25,6 +25,12 @@ test("what needs a person comes first, then what failed, then what runs", () => 
   const order = grouped(plans).flatMap((group) => group.plans.map((plan) => plan.state.name));
   expect(order).toEqual(["approval", "asking", "person", "failed", "running", "running", "idle", "done"]);
   expect(grouped(plans)[1]).toEqual({ name: "Running", plans: [plans[2], plans[6]] });
+});
+
+test("no plan that needs a person is left out for room", () => {
+  const plans = (["failed", "running", "failed", "done", "person"] as const).map((name) => ({ state: { name } }));
+  expect(needYouFirst(plans, 2).map((plan) => plan.state.name)).toEqual(["person", "failed", "failed"]);
+  expect(needYouFirst(plans, 4).map((plan) => plan.state.name)).toEqual(["person", "failed", "failed", "running"]);
 });
 
 test("titles cannot hide or reorder what stands beside them", () => {

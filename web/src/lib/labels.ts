@@ -77,6 +77,14 @@ export function grouped<T extends { state: { name: StatusSign } }>(plans: T[]): 
   })).filter((group) => group.plans.length > 0);
 }
 
+/** Returns all plans that need a person, and others up to so many, in the order of the list of plans. */
+export function needYouFirst<T extends { state: { name: StatusSign } }>(plans: T[], most: number): T[] {
+  const needs = PLAN_GROUPS[0]?.statuses ?? [];
+  return grouped(plans)
+    .flatMap((group) => group.plans)
+    .filter((plan, place) => place < most || needs.includes(plan.state.name));
+}
+
 /** Control characters, and those that hide or reorder text. Joiners stay: scripts and emoji need them. */
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]+/gu;

@@ -105,6 +105,11 @@ class Page {
     this.#add({ id: 0, tone: "good", text, ...(action ? { action } : {}) });
   }
 
+  /** Takes back what was said. */
+  unsay(text: string): void {
+    this.notes = this.notes.filter((note) => note.text !== text);
+  }
+
   /** Puts a text on the clipboard. */
   async copy(text: string): Promise<void> {
     try {

@@ -14,7 +14,7 @@ const group = (number: number, program: string, tasks: Record<string, string>, w
   tasks_total: Object.keys(tasks).length,
   next_offset: null,
 });
-const preview = (version: number, groups: PreviewGroup[]): Preview => ({ version, digest: `sha256:${version}`, about: [], total: 0, groups });
+const preview = (version: number, groups: PreviewGroup[], about: Preview["about"] = []): Preview => ({ version, digest: `sha256:${version}`, about, total: 0, groups });
 
 describe("what was read", () => {
   const before = preview(1, [group(0, "make", { a: "1", b: "2" }), group(1, "rm", { c: "3" }, ["used once"])]);
@@ -27,6 +27,11 @@ describe("what was read", () => {
   it("is to be read again where another program runs it, or the program is warned of", () => {
     const after = preview(2, [group(0, "sh", { a: "1" }), group(1, "rm", { c: "3" }, ["deletes"])]);
     expect(stillSeen(before, after, new Set(["0", "0/a", "1", "1/c"]))).toEqual(["1/c"]);
+  });
+
+  it("has the words of the plan, each by itself", () => {
+    const [one, other] = [preview(1, [], [["title", "T"], ["goal", "G"], ["queue", "q"]]), preview(2, [], [["title", "T"], ["goal", "H"], ["queue", "q"]])];
+    expect(stillSeen(one, other, new Set(["about title", "about goal"]))).toEqual(["about title"]);
   });
 
   it("was not read if it was not seen", () => {

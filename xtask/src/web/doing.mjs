@@ -49,6 +49,15 @@ const palette = () =>
     await dialog.getByRole("option", { name: /Deploy to staging/ }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("complementary", { name: "Task deploy" }).waitFor();
+    // Of the plans that need somebody none is left out.
+    for (let plan = 0; plan < 8; plan++) {
+      await importPlan(stage, `asks-${plan}`, `Asks ${plan}`, [{ id: "a", description: "A" }]);
+      await stage.api("POST", `/plans/asks-${plan}/actions/request-approval`, {});
+    }
+    await page.keyboard.press("Control+k");
+    await dialog.getByRole("option", { name: /^Asks/ }).nth(7).waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
     // A command of the view on screen.
     await page.keyboard.press("Control+k");
     await field.waitFor();
@@ -399,6 +408,7 @@ const careful = () =>
     await until("q stands first", async () => (await first()) === "q");
     await page.keyboard.press("Control+z");
     await until("p stands first", async () => (await first()) === "p");
+    await page.getByText("q stands before p now").waitFor({ state: "detached" });
     await page.keyboard.press("Control+z");
     await until("q depends on nothing", async () => ((await stage.api("GET", "/plans/care/tasks/q")).depends_on ?? []).length === 0);
     // What was typed about a task or the plan is there again when somebody comes back.

@@ -185,6 +185,22 @@ const turned = () =>
       if (view === "list" || view === "tree") await page.getByText("First \ufffdgnp.exe").waitFor();
       if (view === "document") for (const word of ["Goal", "Body"]) await page.getByText(`${word} \ufffdgnp.exe`).waitFor();
     }
+    // Nor what is said about its tasks, and why it is rejected.
+    await stage.run("agent:planner", "import", stage.write("said.json", { format: "waypost/1", id: "said", title: "Said", tasks: ["p", "q"].map((id) => ({ id, description: `Task ${id}` })) }));
+    await stage.api("POST", "/plans/said/actions/start", {});
+    const agent = await stage.agent("talker");
+    for (const [task, status] of [["p", "progress"], ["q", "question"]]) {
+      await agent.call("task_next", { plan: "said", task });
+      await agent.call("task_report", { plan: "said", task, status, text: `${status} ${TURNED}` });
+    }
+    await stage.api("POST", "/plans/turned/actions/request-approval", { message: `Please ${TURNED}` });
+    await stage.api("POST", "/plans/turned/actions/reject", { reason: `rejection ${TURNED}` });
+    const SAID = { "/inbox": ["progress", "question", "rejection"], "/activity": ["progress", "question", "rejection", "Please"], "/plans/said/list/p": ["progress"], "/plans/said/list/q": ["question"], "/plans/turned/list": ["rejection"], "/plans/turned/approval": ["rejection"] };
+    for (const [path, words] of Object.entries(SAID)) {
+      await page.goto(stage.site + path);
+      for (const word of words) await page.getByText(`${word} \ufffdgnp.exe`).first().waitFor();
+      assert.equal(await page.evaluate(() => document.body.innerText.includes("\u202e")), false, path);
+    }
     // A title of any length leaves room for the plan, and an id for the title beside it.
     const id = "i".repeat(200);
     await stage.run("agent:planner", "import", stage.write("long.json", { format: "waypost/1", id: "long", title: "Long words ".repeat(360), tasks: [{ id, description: "Short words" }, { id: "b", description: "Many words ".repeat(40) }] }));

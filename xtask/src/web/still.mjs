@@ -196,6 +196,72 @@ const changed = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+/** As many lines, each another. */
+const lines = (word, count) => Array.from({ length: count }, (_, place) => `${word} ${place}.`).join("\n");
+
+const words = () =>
+  play("words", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", "cat > /dev/null");
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "words", title: "Words", goal: lines("goal", 300), tasks: many(1) }));
+    await stage.api("POST", "/plans/words/actions/request-approval", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/words/approval`);
+    const approve = page.getByRole("button", { name: /^Approve version/ });
+    const goal = page.locator("[data-unseen]").filter({ hasText: "goal 299." });
+    await goal.waitFor();
+    const toEnd = async () => {
+      for (let jumps = 0; jumps < 30 && !(await approve.isEnabled()); jumps++) {
+        await page.keyboard.press("n");
+        await settle(page);
+      }
+    };
+    // The last task is enough for the groups, but not for the goal that is above them.
+    await page.getByRole("region", { name: "What is to be approved" }).evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await page.getByText("✓ seen").waitFor();
+    assert.equal(await approve.isDisabled(), true, "Approve is enabled without the goal");
+    await page.getByText(/^The (title and the )?goal of the plan: not yet seen to the end/).waitFor();
+    await toEnd();
+    assert.equal(await approve.isEnabled(), true, "N leads through the goal");
+    assert.equal(await goal.count(), 0);
+    // Another goal is to be seen again, and what says the same is not.
+    await stage.api("PATCH", "/plans/words", { goal: lines("aim", 300) });
+    await page.getByRole("button", { name: /^Review version/ }).click();
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    await settle(page);
+    assert.equal(await approve.isDisabled(), true, "Approve is enabled without the new goal");
+    await page.getByText("The goal of the plan: not yet seen to the end").waitFor();
+    await toEnd();
+    assert.equal(await approve.isEnabled(), true);
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const tall = () =>
+  play("tall", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", "cat > /dev/null");
+    const tasks = [1, 2, 3].map((place) => ({ id: `t${place}`, description: `Step ${place}`, work: { executor: "steps", inputs: { part: place === 1 ? "n".repeat(40_000) : `part ${place}` } } }));
+    await stage.run("agent:planner", "import", stage.write("plan.json", { format: "waypost/1", id: "tall", title: "Tall", tasks }));
+    await stage.api("POST", "/plans/tall/actions/request-approval", {});
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/tall/approval`);
+    const list = page.getByRole("region", { name: "What is to be approved" });
+    await page.getByRole("button", { name: "Next not yet seen" }).waitFor();
+    await settle(page);
+    const name = page.getByRole("cell", { name: "t1", exact: true });
+    assert.ok((await name.boundingBox()).width >= 80, "a long word leaves room for the id");
+    const top = () => list.evaluate((element) => element.scrollTop);
+    const height = await list.evaluate((element) => element.clientHeight);
+    // Every jump goes on by no more than what was on screen, so that nothing is passed over.
+    for (let jumps = 0, before = await top(); jumps < 40 && (await page.locator("[data-unseen]").count()) > 0; jumps++) {
+      await page.keyboard.press("n");
+      await settle(page);
+      const now = await top();
+      assert.ok(now > before && now - before <= height, `jump ${jumps} goes from ${before} to ${now} in a window of ${height}`);
+      before = now;
+    }
+    assert.equal(await page.getByRole("button", { name: /^Approve version/ }).isEnabled(), true);
+    assert.deepEqual(browser.complaints, []);
+  });
+
 const pace = () =>
   play("pace", CONFIGURATION, async (stage, browser) => {
     stage.write("steps.sh", "cat > /dev/null");
@@ -244,6 +310,8 @@ const list = () =>
 export const stillness = [
   ["nothing is approved that was not on screen: not by a search, a jump or the focus", unseen],
   ["a newer version of what is to be approved moves nothing on the page, and says and marks what differs", changed],
+  ["the words of a plan have to be seen to their end, and again when they change", words],
+  ["what is higher than the window is read in steps", tall],
   ["rows that pass at a normal pace count as seen", pace],
   ["the list of plans keeps its order under the pointer, and follows when it is gone", list],
   ["the inbox holds still: what is new waits for a click, and a double click acts once", still],

@@ -1,1 +1,1 @@
-import{Kt as e}from"./labels.js";e();
+import{qt as e}from"./labels.js";e();
