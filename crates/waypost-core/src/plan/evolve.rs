@@ -482,7 +482,9 @@ impl Plan {
 
     fn cancel(&mut self, numbers: &[u32], reason: &str, at: Timestamp) {
         for &number in numbers {
-            if self.slot(number).is_parent() || self.slot(number).status.is_finished() {
+            // What is skipped because of others can be cancelled, so that it stays so when they are done again.
+            let follows = self.skipped_because_of(number).is_some();
+            if self.slot(number).is_parent() || self.slot(number).status.is_finished() && !follows {
                 continue;
             }
             self.change(number, |task| {

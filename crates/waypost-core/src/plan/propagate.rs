@@ -218,7 +218,7 @@ impl Plan {
         Some((number, consequence))
     }
 
-    fn skipped_because_of(&self, number: u32) -> Option<&TaskId> {
+    pub(super) fn skipped_because_of(&self, number: u32) -> Option<&TaskId> {
         let slot = self.slot(number);
         if slot.status == Status::Skipped && !slot.satisfies {
             self.at(number).state.because_of.as_ref()

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Actor, Command, Dependency, Event, MergeRequest, Phase, Plan, PlannerNotes, Status, StopKind, Task,
-    TaskId, TaskSpec, Timestamp, validate,
+    Actor, Command, Dependency, Event, MergeRequest, PLAN_ENDED, Phase, Plan, PlannerNotes, Status, StopKind,
+    Task, TaskId, TaskSpec, Timestamp, validate,
 };
 use waypost_operation::{
     Answer, AnswerKind, CloneTag, Conflict, Disposition, Inserted, Merged, OperationSet, ParsedRecord,
@@ -505,8 +505,12 @@ fn unlike(plan: &Plan, merged: &Merged) -> Vec<String> {
                 status == Status::Done || is_checked || follows
             }
             Status::Failed | Status::Skipped => status == wanted,
-            // A cancelled task that others keep from starting is skipped here. If that ends, the next import cancels it.
-            Status::Cancelled => matches!(status, Status::Cancelled | Status::Skipped | Status::Pending),
+            // A task that its author passes over is skipped here, or one that was open when the plan was ended. If that ends,
+            // the next import cancels it.
+            Status::Cancelled => {
+                matches!(status, Status::Cancelled | Status::Skipped | Status::Pending)
+                    && (here.state.because_of.is_none() || there.state.reason.as_deref() == Some(PLAN_ENDED))
+            }
         };
         if !fits {
             check(format!("status of {id}"), format!("{:?}", here.state), format!("{:?}", there.state));

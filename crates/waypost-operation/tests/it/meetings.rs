@@ -467,6 +467,27 @@ fn who_works_on_a_task_that_lost_its_name_cannot_report_on_the_one_that_has_it_n
 }
 
 #[test]
+fn what_is_skipped_here_and_cancelled_elsewhere_is_cancelled_in_both() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let on_t = TaskChanges {
+        add_dependencies: vec![waypost_core::Dependency::Task(id("t"))],
+        ..TaskChanges::default()
+    };
+    a.does(Command::ReviseTask { task: id("u"), changes: Box::new(on_t) });
+    a.meets(&mut b);
+    a.does(Command::Activate);
+    a.does(ask::finish("t", crate::kit::failed()));
+    assert_eq!(a.task("u").state.status, Status::Skipped);
+    b.does(ask::cancel("u"));
+    a.meets(&mut b);
+    for place in [&a, &b] {
+        let state = &place.task("u").state;
+        assert_eq!((state.status, state.because_of.clone()), (Status::Cancelled, None));
+        assert_eq!(state.stopped_by(), Some(&Actor::person("b")));
+    }
+}
+
+#[test]
 fn the_hold_of_a_disputed_task_ends_with_an_answer_alone() {
     let (mut a, mut b) = two(&["t"]);
     for (place, outcome) in [(&mut a, crate::kit::done()), (&mut b, crate::kit::failed())] {

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use waypost_core::{Command, PlanId};
+use waypost_git::TreeFile;
 use waypost_operation::{CloneTag, Inserted, OperationSet, ParsedRecord, RecordId, merge, merge_request};
-use waypost_store::{Committed, PlanState, SharedRow};
+use waypost_store::{Committed, PlanState, SharedRow, StoreError};
 
 use super::branch::SharedBranch;
 use super::claim_notice::notices;
 use super::derive::{Derived, sync_actor};
 use super::error::SharingError;
+use super::reply::KeptAside;
 use super::rows::{self, PlanShare};
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -94,6 +96,35 @@ impl Service {
                 ImportTarget::Merges(Box::new(Derived { share, set, version: 0, made: 0 }), None)
             }
         })
+    }
+
+    /// Returns the plans of the branch that have no place here: they are purged, or others of that name are.
+    pub fn left_out(&self, shared: &SharedBranch) -> Result<Vec<KeptAside>, SharingError> {
+        let (Some(tag), Some(tip)) = (self.clone_tag()?, shared.branch().tip()?) else {
+            return Ok(Vec::new());
+        };
+        let (files, _) = shared.repository.files(&tip.commit, "plans/")?;
+        let plans: BTreeSet<PlanId> = files.iter().filter_map(TreeFile::plan).collect();
+        let missing = self.plans().store().query(|read| {
+            let mut is_here = |plan: &PlanId| {
+                let is_purged = read.plan_state(plan)? == PlanState::Purged;
+                Ok::<bool, StoreError>(!is_purged && rows::share_of(read, plan)?.is_some())
+            };
+            let mut missing = Vec::new();
+            for plan in &plans {
+                if !is_here(plan)? {
+                    missing.push(plan.clone());
+                }
+            }
+            Ok(missing)
+        })?;
+        let mut left = Vec::new();
+        for plan in missing {
+            if let ImportTarget::Aside(reason) = self.import_target(&plan, &tag, shared)? {
+                left.push(KeptAside { plan, reason: reason.to_owned() });
+            }
+        }
+        Ok(left)
     }
 
     fn import_once(

@@ -52,6 +52,12 @@ pub struct KeptAside {
     pub reason: String,
 }
 
+impl std::fmt::Display for KeptAside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "plan {} is not imported: {}", self.plan, self.reason)
+    }
+}
+
 /// The plans that are now shared, or not any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShareReply {
@@ -85,6 +91,9 @@ pub struct SharingStatus {
     pub tag: String,
     /// The shared plans.
     pub plans: Vec<SharedPlan>,
+    /// Plans of the branch that have no place here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept_aside: Vec<KeptAside>,
     /// Why the remote could not be read or written the last time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_problem: Option<String>,

@@ -530,6 +530,7 @@ impl<'a> Run<'a> {
         self.report.commit = self.tip()?.map(|tip| tip.to_string());
         self.report.from = self.from.into_iter().filter(|tag| tag != self.tag.as_str()).collect();
         self.report.plans = self.changed.into_iter().collect();
+        self.aside.extend(self.service.left_out(self.shared)?);
         self.report.kept_aside = self.aside.into_iter().collect();
         self.report.withheld = store.query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect();
         let shares = store.query(rows::shares)?;

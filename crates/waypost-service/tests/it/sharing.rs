@@ -158,9 +158,7 @@ fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
     let by_name = ClaimFilter { plan: Some(&plan("p")), ..ClaimFilter::default() };
     let refused = c.service.claim_next(&agent, by_name, None).unwrap_err();
     assert_eq!(refused.code(), "needs_person", "{refused}");
-    let next =
-        waypost_service::Hint::Text("ask a person to run `waypost trust` in this repository".to_owned());
-    assert_eq!(refused.hint(), next);
+    assert_eq!(refused.hint(), waypost_service::Hint::TrustRemote);
     let nothing = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(nothing, Claimed::Nothing { .. }), "{nothing:?}");
     assert!(c.service.release_withheld(&agent, &c.shared).is_err());
@@ -184,6 +182,7 @@ fn a_plan_of_the_same_name_that_is_not_shared_is_left_alone() {
     c.service.create(&c.by, draft, options).unwrap();
     let report = c.sync();
     assert_eq!(report.kept_aside.len(), 1, "{report:?}");
+    assert_eq!(c.sync().kept_aside, report.kept_aside, "each sync says so");
     assert_eq!(c.task_ids("p"), ["own"]);
     let refused = c.service.share(&c.by, &c.shared, &[plan("p")]);
     assert!(matches!(refused, Err(SharingError::Taken(_))), "{refused:?}");
@@ -492,9 +491,10 @@ fn open_questions_come_in_pages_and_stand_in_the_inbox_and_in_the_status_of_the_
     assert_eq!(standing, Some(EffectiveStatus::Disputed));
     let counts = a.service.read(&plan("p"), waypost_core::Plan::effective_counts).unwrap();
     assert_eq!((counts.disputed, counts.held), (1, 0));
-    let agent = Caller::new(Actor::agent("robin"));
-    let refused = a.service.unhold_tasks(&agent, &plan("p"), &[id("two")], Guard::NONE).unwrap_err();
-    assert!(refused.to_string().contains("only a person can answer a question about a merge"), "{refused}");
+    for by in [Caller::new(Actor::agent("robin")), a.by.clone()] {
+        let refused = a.service.unhold_tasks(&by, &plan("p"), &[id("two")], Guard::NONE).unwrap_err();
+        assert!(refused.to_string().contains("the answer to that question lifts its hold"), "{refused}");
+    }
     for subject in ["notes", "outcome"] {
         a.resolve("p", Some("two"), subject, AnswerChoice::Take("b".to_owned())).unwrap();
     }
@@ -627,6 +627,13 @@ fn a_plan_that_was_purged_is_archived_in_other_clones_and_does_not_come_back() {
     b.sync();
     assert_eq!(a.sync().kept_aside.len(), 1);
     assert!(!b.service.read(&plan("p"), |plan| plan.state().archived).unwrap());
+    let left = a.sync().kept_aside;
+    assert_eq!(
+        left.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["plan p is not imported: it was purged here, and an id is never used again"],
+        "each sync says so"
+    );
+    assert_eq!(a.service.left_out(&a.shared).unwrap(), left);
 }
 
 #[test]

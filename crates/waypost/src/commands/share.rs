@@ -123,9 +123,16 @@ impl Unshare {
 
 fn list(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
-    let status = context.service(&plans).sharing_status()?;
+    let service = context.service(&plans);
+    let mut status = service.sharing_status()?;
+    if let Ok(found) = shared_branch::find(context) {
+        status.kept_aside = service.left_out(&found.shared)?;
+    }
     if context.out.json {
         return context.out.value(&status);
+    }
+    for aside in &status.kept_aside {
+        context.out.line(aside);
     }
     if status.plans.is_empty() {
         context.out.say("no plan is shared");

@@ -121,7 +121,7 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
         out.line(typeable(&format!("{count} {is} open: `waypost conflicts`")));
     }
     for aside in &report.kept_aside {
-        out.line(format!("plan {} is not imported: {}", aside.plan, aside.reason));
+        out.line(aside);
     }
     report.findings.iter().for_each(|finding| out.line(format!("not read: {finding}")));
     if !report.withheld.is_empty() {

@@ -352,10 +352,14 @@ impl Plan {
             }
             Status::Cancelled
                 if is_same_status && is_stop_known && text(&state.reason) == text(&wanted.reason) => {}
-            // It would be skipped again at once.
-            Status::Cancelled if self.follows_from_others(number, state) => {}
+            // It would be skipped again at once, or somebody only ended the plan.
+            Status::Cancelled
+                if self.follows_from_others(number, state)
+                    && (state.because_of.is_none() || was_open_at_end(wanted)) => {}
             Status::Cancelled => {
-                reset(events);
+                if state.because_of.is_none() {
+                    reset(events);
+                }
                 let reason = wanted.reason.clone().unwrap_or_default();
                 let by = wanted.stopped_by().cloned();
                 events.push(Event::TasksCancelled { tasks: vec![task], reason, by });
