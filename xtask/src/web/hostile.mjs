@@ -195,12 +195,15 @@ const turned = () =>
     }
     await stage.api("POST", "/plans/turned/actions/request-approval", { message: `Please ${TURNED}` });
     await stage.api("POST", "/plans/turned/actions/reject", { reason: `rejection ${TURNED}` });
-    const SAID = { "/inbox": ["progress", "question", "rejection"], "/activity": ["progress", "question", "rejection", "Please"], "/plans/said/list/p": ["progress"], "/plans/said/list/q": ["question"], "/plans/turned/list": ["rejection"], "/plans/turned/approval": ["rejection"] };
+    const SAID = { "/inbox": ["progress", "question", "rejection"], "/activity": ["question", "rejection", "Please"], "/plans/said/list/p": ["progress"], "/plans/said/list/q": ["question"], "/plans/turned/list": ["rejection"], "/plans/turned/approval": ["rejection"] };
     for (const [path, words] of Object.entries(SAID)) {
       await page.goto(stage.site + path);
       for (const word of words) await page.getByText(`${word} \ufffdgnp.exe`).first().waitFor();
       assert.equal(await page.evaluate(() => document.body.innerText.includes("\u202e")), false, path);
     }
+    // A question in the list of events is its text.
+    await page.goto(`${stage.site}/activity`);
+    await page.getByRole("cell", { name: "question \ufffdgnp.exe", exact: true }).waitFor();
     // A title of any length leaves room for the plan, and an id for the title beside it.
     const id = "i".repeat(200);
     await stage.run("agent:planner", "import", stage.write("long.json", { format: "waypost/1", id: "long", title: "Long words ".repeat(360), tasks: [{ id, description: "Short words" }, { id: "b", description: "Many words ".repeat(40) }] }));

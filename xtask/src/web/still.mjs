@@ -68,6 +68,7 @@ const unseen = () =>
     await page.reload();
     const since = page.locator("section").filter({ has: page.getByRole("heading", { name: /What changed since/ }) });
     await since.getByText("Nothing differs.").waitFor();
+    assert.equal(await tick.count(), 0, "there is nothing left to accept");
     // Only the list scrolls, not the page around it.
     assert.ok(await page.evaluate(() => document.documentElement.scrollHeight <= innerHeight), "the page itself does not scroll");
     assert.deepEqual(browser.complaints, []);
@@ -187,11 +188,15 @@ const changed = () =>
       await settle(page);
     }
     await until("all of it was seen", () => approve.isEnabled());
-    // Once rejected, it is not offered to reject it again.
+    // Whoever rejects a version that they have not read is told so. Once rejected, it is not offered to reject it again.
+    await stage.api("POST", "/plans/many/edits", { operations: [{ op: "add", task: { id: "late", description: "Late", work: { executor: "steps" } } }] });
+    await page.getByText(/came in while you were reading/).waitFor();
     await page.getByLabel("Why not (the agent reads it)").fill("not so");
     await reject.click();
+    await page.getByText(/^Rejected version \d+\. It came in while you were reading version \d+\.$/).waitFor();
     await page.getByRole("heading", { name: "Rejected." }).waitFor();
     assert.equal(await reject.count(), 0);
+    await until("one button is the one to press", async () => (await page.locator("button.main, a.main").count()) === 1);
     if (process.env["SHOTS"]) await page.screenshot({ path: `${process.env["SHOTS"]}/rejected.png` });
     assert.deepEqual(browser.complaints, []);
   });
