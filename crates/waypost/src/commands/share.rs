@@ -132,7 +132,7 @@ fn list(context: &mut Context) -> Outcome {
         return context.out.value(&status);
     }
     for aside in &status.kept_aside {
-        context.out.line(aside);
+        context.out.line(aside.to_string());
     }
     if status.plans.is_empty() {
         context.out.say("no plan is shared");

@@ -121,7 +121,7 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
         out.line(typeable(&format!("{count} {is} open: `waypost conflicts`")));
     }
     for aside in &report.kept_aside {
-        out.line(aside);
+        out.line(aside.to_string());
     }
     report.findings.iter().for_each(|finding| out.line(format!("not read: {finding}")));
     if !report.withheld.is_empty() {
