@@ -56,7 +56,7 @@ use small_files::LeaseEnds;
 use transaction::{Access, Session};
 
 /// Files that version control should ignore: they belong to one machine and one moment.
-const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\nshared.json\n.relay-*\n";
+const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\nshared.json\n.sharing\n.relay-*\n";
 
 /// A store in a folder of JSON files, shared by the processes of one machine.
 pub struct FileStore {

@@ -84,7 +84,7 @@ fn the_files_have_exactly_this_shape() {
         (root(&place).join("leases.json"), include_str!("../fixtures/file-store/leases.json")),
         (
             root(&place).join(".gitignore"),
-            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\nshared.json\n.relay-*\n",
+            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\nshared.json\n.sharing\n.relay-*\n",
         ),
     ];
     let id = look(&place.store(), |read| Ok(read.store_state()?.id));
