@@ -302,7 +302,7 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
     check(
         "[executors.h]\nkind = \"http\"\nurl = \"https://me:secret@work.example.org/\"\nmethod = \"PSOT\"\nheaders.Host = \"x\"\nheaders.X-A = 3\nheaders.X-B = { value = \"x\" }\ntries = 0\ncallback = \"x\"\n[executors.i]\nkind = \"http\"\n",
         &[
-            ".waypost/config.toml:4: executors.h has the unknown method \"PSOT\" (it can be POST, PUT)",
+            ".waypost/config.toml:4: executors.h has the unknown method \"PSOT\" (did you mean POST?)",
             ".waypost/config.toml:5: executors.h.headers.Host is set by Waypost itself (take it out)",
             ".waypost/config.toml:6: executors.h.headers.X-A has an invalid header value (write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" })",
             ".waypost/config.toml:7: executors.h.headers.X-B needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",

@@ -271,10 +271,13 @@ fn what_clones_disagree_about_is_read_at_every_front_end_and_answered_by_people(
     assert_eq!(all["conflicts"].as_array().map(Vec::len), Some(2), "{all}");
     let unhold = json!({ "plan": "p", "ops": [{ "op": "unhold", "task": "t2" }] });
     let refused = agent.refused("plan_edit", unhold);
-    assert!(refused.contains("only a person can answer a question about a merge"), "{refused}");
+    assert!(
+        refused.contains("clones disagree about task t2") && refused.contains("ask a person"),
+        "{refused}"
+    );
     let command = clones.run(0, &["--as", "agent:robin", "unhold", "p", "t2"]);
     let said = String::from_utf8_lossy(&command.stderr).into_owned();
-    assert!(said.contains("only a person can answer a question about a merge"), "{said}");
+    assert!(said.contains("clones disagree about task t2"), "{said}");
     let command = clones.run(0, &["--as", "agent:robin", "resolve", "p/t1", "notes", "--take", "a"]);
     let said = String::from_utf8_lossy(&command.stderr).into_owned();
     assert!(said.contains("only a person can answer a question about a merge"), "{said}");

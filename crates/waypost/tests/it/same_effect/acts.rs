@@ -551,7 +551,7 @@ pub(super) fn work() -> Vec<Act> {
             cli: &["skip", PLAN, "t1"],
             mcp: Mcp::Tool("task_report", json!({ "task": "t1", "status": "skipped" })),
             http: Http::Send("POST", "/tasks/t1/actions/skip", json!({})),
-            tui: Tui::Run(&["?three", "Down", "==", "?Status of t1", "3"]),
+            tui: Tui::Run(&["?three", "Down", "==", "?Status of t1", "2"]),
             then: "active; t1 skipped, t2(t1) ready, t3 ready; task_skipped",
             refused: &[
                 (Agent, "stopped_by_person"),
