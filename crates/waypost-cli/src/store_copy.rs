@@ -24,7 +24,7 @@ pub(crate) fn note_copy(store: &Arc<dyn Store>, place: &StoreLocation) -> Outcom
         Err(ServiceError::Configuration { message, details: Vec::new(), hint })
     };
     let service = Service::with_config_on_demand(plans, Box::new(no_config));
-    Ok(service.note_place(&place_of(place))?)
+    Ok(service.note_place(|| place_of(place))?)
 }
 
 /// What tells a store from a copy of it: its machine and the number of its file.

@@ -211,10 +211,7 @@ impl Caller {
 
     /// Whether the caller is the program of a task. Another attempt than its own is refused by the plan.
     fn is_program_of(&self, plan: &Plan, task: &Task) -> bool {
-        let of = |program: &ProgramOf| {
-            (program.plan.as_str(), program.task.as_str()) == (plan.id().as_str(), task.spec.id.as_str())
-        };
-        task.state.status == Status::Running && self.program.as_ref().is_some_and(of)
+        task.state.status == Status::Running && self.attempt_of(plan.id(), &task.spec.id).is_some()
     }
 
     /// Returns how the caller relates to the holder of a task.

@@ -1,7 +1,7 @@
 //! Claiming the next task: reclaims tasks with expired leases, then starts the first claimable task that is not
 //! refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use waypost_config::{ResolvedWork, resolve};
 use waypost_core::{Actor, ActorKind, Command, GateRecord, Plan, PlanId, Refusal, Task, TaskId};
@@ -202,8 +202,7 @@ impl Service {
         let mut tasks: Vec<(PlanId, TaskId)> =
             tasks.filter(|(plan, _)| !not_offered.contains(plan)).take(limit).collect();
         let plans: BTreeSet<PlanId> = tasks.iter().map(|(plan, _)| plan.clone()).collect();
-        let elsewhere = plans.iter().map(|plan| Ok((plan, self.claims_of_other_clones(plan)?)));
-        let elsewhere = elsewhere.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
+        let elsewhere = self.claims_of_other_clones_on(&plans)?;
         tasks.sort_by_key(|(plan, task)| elsewhere.get(plan).is_some_and(|taken| taken.contains_key(task)));
         Ok(Claimable { tasks, warnings: ready.warnings })
     }

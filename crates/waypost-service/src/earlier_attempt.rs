@@ -1,6 +1,5 @@
 //! What the attempt before a claim came to. The claim clears it from the task, and the next worker needs it all the same.
 
-use serde::Serialize;
 use waypost_core::{Event, Plan, TaskId};
 
 use crate::error::ServiceError;
@@ -10,13 +9,11 @@ use crate::service::{Service, WriteReply};
 const EARLIER_VERSIONS_MAX: u64 = 1_000;
 
 /// How the attempt before a claim ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EarlierAttempt {
     /// The error of the last attempt that failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Why the task was released.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub released: Option<String>,
 }
 

@@ -127,6 +127,12 @@ impl StoreError {
         }
     }
 
+    /// Whether this account cannot write the store, or no disk space is left.
+    pub fn is_unwritable(&self) -> bool {
+        let Self::Files { source, .. } = self else { return matches!(self, Self::DiskFull { .. }) };
+        matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    }
+
     /// Returns the stable code of the error, for programs.
     pub fn as_str(&self) -> &'static str {
         self.into()

@@ -17,12 +17,28 @@ use crate::service::Service;
 impl Service {
     /// Returns who works on tasks of a plan in other clones, by task. A notice that is older than a lease says nothing.
     pub fn claims_of_other_clones(&self, plan: &PlanId) -> Result<BTreeMap<TaskId, ClaimNotice>, StoreError> {
-        let (share, now) =
-            self.plans().store().query(|read| Ok((rows::share_of(read, plan)?, read.now())))?;
-        let notices = share.filter(|share| share.shared).map(|share| share.claims).unwrap_or_default();
-        let oldest = now.as_micros() - i64::from(LEASE_SECONDS_DEFAULT) * 1_000_000;
-        let current = notices.into_iter().filter(|notice| notice.at.as_micros() >= oldest);
-        Ok(current.map(|notice| (notice.task.clone(), notice)).collect())
+        Ok(self.claims_of_other_clones_on([plan])?.remove(plan).unwrap_or_default())
+    }
+
+    /// Like [`Self::claims_of_other_clones`], for several plans. Reads one row of a store that shares nothing.
+    pub(crate) fn claims_of_other_clones_on<'a>(
+        &self,
+        plans: impl IntoIterator<Item = &'a PlanId> + Clone,
+    ) -> Result<BTreeMap<PlanId, BTreeMap<TaskId, ClaimNotice>>, StoreError> {
+        self.plans().store().query(|read| {
+            if rows::tag(read)?.is_none() {
+                return Ok(BTreeMap::new());
+            }
+            let oldest = read.now().as_micros() - i64::from(LEASE_SECONDS_DEFAULT) * 1_000_000;
+            let mut found = BTreeMap::new();
+            for plan in plans.clone() {
+                let share = rows::share_of(read, plan)?.filter(|share| share.shared);
+                let notices = share.map(|share| share.claims).unwrap_or_default();
+                let current = notices.into_iter().filter(|notice| notice.at.as_micros() >= oldest);
+                found.insert(plan.clone(), current.map(|notice| (notice.task.clone(), notice)).collect());
+            }
+            Ok(found)
+        })
     }
 
     /// Refuses work on a plan that nobody but a person is offered.

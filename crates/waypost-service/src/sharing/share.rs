@@ -89,16 +89,20 @@ impl Service {
     }
 
     /// Lets a store that was copied, or restored from a backup, draw another tag before it names a task.
-    pub fn note_place(&self, place: &str) -> Result<(), SharingError> {
-        let is_elsewhere =
-            |drawn: &Option<DrawnTag>| drawn.as_ref().is_some_and(|drawn| drawn.place != place);
-        if !is_elsewhere(&self.plans().store().query(rows::tag)?) {
+    /// A store that cannot be written names none.
+    pub fn note_place(&self, place: impl FnOnce() -> String) -> Result<(), SharingError> {
+        let Some(drawn) = self.plans().store().query(rows::tag)? else { return Ok(()) };
+        let place = place();
+        if drawn.place == place {
             return Ok(());
         }
-        let _lock = self.sharing_lock()?;
-        match self.plans().store().query(rows::tag)? {
-            Some(drawn) if drawn.place != place => self.draw_another_tag(&drawn.tag, place).map(drop),
+        let noted = self.sharing_lock().and_then(|_lock| match self.plans().store().query(rows::tag)? {
+            Some(drawn) if drawn.place != place => self.draw_another_tag(&drawn.tag, &place).map(drop),
             Some(_) | None => Ok(()),
+        });
+        match noted {
+            Err(SharingError::Service(ServiceError::Store(error))) if error.is_unwritable() => Ok(()),
+            noted => noted,
         }
     }
 

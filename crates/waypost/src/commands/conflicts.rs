@@ -1,8 +1,7 @@
 //! `waypost conflicts` and `resolve`: what a person decides after a merge.
 
 use clap::{ArgGroup, Args};
-use waypost_service::{AnswerChoice, QuestionRef};
-use waypost_service::{AnswerKind, Conflict};
+use waypost_service::{AnswerChoice, AnswerKind, Conflict, QuestionRef};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
