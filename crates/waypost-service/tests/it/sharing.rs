@@ -564,10 +564,10 @@ fn a_person_s_edit_that_knows_both_values_settles_the_question_and_an_agent_s_do
 fn a_copied_store_names_no_task_before_it_has_drawn_another_tag() {
     let (_ground, a, _b) = two();
     let tag = a.service.shared_tag(&plan("p")).unwrap();
-    a.service.note_place(&a.shared.place).unwrap();
+    a.service.note_place(|| a.shared.place.clone()).unwrap();
     assert_eq!(a.service.shared_tag(&plan("p")).unwrap(), tag, "it is where it was");
     a.add("p", "before the copy");
-    a.service.note_place("another machine").unwrap();
+    a.service.note_place(|| "another machine".to_owned()).unwrap();
     assert_ne!(a.service.shared_tag(&plan("p")).unwrap(), tag);
     let from: Vec<String> =
         a.records("p").records().filter_map(|one| Some(one.known()?.from().to_string())).collect();
