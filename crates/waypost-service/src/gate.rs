@@ -192,7 +192,7 @@ impl Gatekeeper<'_> {
     pub(crate) fn admit(
         &self,
         commands: Vec<Command>,
-        config: impl Fn() -> Result<Arc<Config>, ServiceError>,
+        config: &dyn Fn() -> Result<Arc<Config>, ServiceError>,
     ) -> Result<Vec<Command>, ServiceError> {
         self.bind_program(&commands)?;
         let commands = match commands.iter().any(|command| self.needs_configuration(command)) {
@@ -211,7 +211,7 @@ impl Gatekeeper<'_> {
     fn keep_behind_gates(
         &self,
         commands: &[Command],
-        config: impl Fn() -> Result<Arc<Config>, ServiceError>,
+        config: &dyn Fn() -> Result<Arc<Config>, ServiceError>,
     ) -> Result<(), ServiceError> {
         let plan = self.plan;
         if matches!(self.by.actor.kind, ActorKind::Person | ActorKind::System) {

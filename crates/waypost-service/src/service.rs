@@ -292,7 +292,7 @@ impl Service {
             let made = build(plan).and_then(|(commands, extra)| {
                 let gatekeeper =
                     Gatekeeper { by: &caller, plan, now, authenticator: &authenticator, others: &others };
-                let commands = gatekeeper.admit(commands, || config.get())?;
+                let commands = gatekeeper.admit(commands, &|| config.get())?;
                 let not_runnable = admit(&config, &commands)?;
                 Ok((commands, (not_runnable, extra)))
             });

@@ -287,6 +287,13 @@ impl PlanStore {
 
     /// Calls `look` with the current state of a plan, including writes of other processes.
     pub fn with_plan<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
+        let (mut look, mut seen) = (Some(look), None);
+        self.look_at(id, &mut |plan| seen = look.take().map(|look| look(plan)))?;
+        seen.ok_or_else(|| WriteError::NotFound(id.to_string()))
+    }
+
+    /// Does what [`Self::with_plan`] says, and is compiled once for all its callers.
+    pub(crate) fn look_at(&self, id: &PlanId, look: &mut dyn FnMut(&Plan)) -> Result<(), WriteError> {
         // Read only the version first; it determines whether anything else is needed.
         let stored = self.store.query(|read| Ok(read.plan_state(id)?.version()))?;
         let stored = stored.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
@@ -294,7 +301,8 @@ impl PlanStore {
             let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
             let cached = cache.plans.get(id).filter(|cached| cached.plan.version() >= stored);
             if let Some(cached) = cached {
-                return Ok(look(&cached.plan));
+                look(&cached.plan);
+                return Ok(());
             }
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
@@ -307,10 +315,9 @@ impl PlanStore {
                 None => Ok(()),
             }
         })?;
-        match cache.plans.get(id) {
-            Some(cached) => Ok(look(&cached.plan)),
-            None => Err(WriteError::NotFound(id.to_string())),
-        }
+        let cached = cache.plans.get(id).ok_or_else(|| WriteError::NotFound(id.to_string()))?;
+        look(&cached.plan);
+        Ok(())
     }
 
     /// Calls `look` with a plan that is in memory at this version. Reads nothing, for a caller that has just read the version.

@@ -35,46 +35,59 @@ impl PlanStore {
 
     /// Calls `look` with the current state of a plan and the latest progress of its tasks.
     pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
+        let (mut look, mut seen) = (Some(look), None);
+        self.look_with_progress(id, &mut |plan| seen = look.take().map(|look| look(plan)))?;
+        seen.ok_or_else(|| WriteError::NotFound(id.to_string()))
+    }
+
+    fn look_with_progress(&self, id: &PlanId, look: &mut dyn FnMut(&Plan)) -> Result<(), WriteError> {
         // Only tasks in progress have any.
-        let mut look = Some(look);
-        let is_idle = |plan: &Plan| plan.counts().in_progress() == 0;
-        let seen = self.with_plan(id, |plan| look.take_if(|_| is_idle(plan)).map(|look| look(plan)))?;
-        let look = match (seen, look) {
-            (Some(seen), _) => return Ok(seen),
-            (None, Some(look)) => look,
-            (None, None) => return Err(WriteError::NotFound(id.to_string())),
-        };
+        let mut is_idle = false;
+        self.look_at(id, &mut |plan| {
+            is_idle = plan.counts().in_progress() == 0;
+            if is_idle {
+                look(plan);
+            }
+        })?;
+        if is_idle {
+            return Ok(());
+        }
         let progress = match self.progress(id) {
             // Progress is kept beside the plan, and damage to it does not hide the plan.
             Err(StoreError::Corrupt { .. }) => PlanProgress::default(),
             progress => progress?,
         };
         if progress.is_empty() {
-            return self.with_plan(id, look);
+            return self.look_at(id, look);
         }
         let mut plan = self.with_plan(id, Plan::clone)?;
         progress.show_in(&mut plan);
-        Ok(look(&plan))
+        look(&plan);
+        Ok(())
     }
 
     /// Calls `look` with all that can be read of a plan and with a description of the damage to its files: its current
     /// state with the latest progress, or of a damaged plan the state that a repair would restore.
     pub fn view<R>(&self, id: &PlanId, look: impl FnOnce(&Plan, &[String]) -> R) -> Result<R, WriteError> {
+        let (mut look, mut seen) = (Some(look), None);
+        self.view_with(id, &mut |plan, warnings| seen = look.take().map(|look| look(plan, warnings)))?;
+        seen.ok_or_else(|| WriteError::NotFound(id.to_string()))
+    }
+
+    fn view_with(&self, id: &PlanId, look: &mut dyn FnMut(&Plan, &[String])) -> Result<(), WriteError> {
         let damage = self.store().damage(id)?;
         let mut warnings: Vec<String> = damage.into_iter().collect();
-        let mut look = Some(look);
-        let mut show = |plan: &Plan, warnings: &[String]| look.take().map(|look| look(plan, warnings));
-        let not_found = || WriteError::NotFound(id.to_string());
-        match self.with_progress(id, |plan| show(plan, &warnings)) {
+        match self.look_with_progress(id, &mut |plan| look(plan, &warnings)) {
             Err(error @ WriteError::Store(StoreError::Corrupt { .. })) => {
                 let Some((plan, source)) = self.store().intact(id)? else { return Err(error) };
                 if warnings.is_empty() {
                     warnings.push(error.to_string());
                 }
                 warnings.push(source);
-                show(&plan, &warnings).ok_or_else(not_found)
+                look(&plan, &warnings);
+                Ok(())
             }
-            seen => seen?.ok_or_else(not_found),
+            seen => seen,
         }
     }
 
