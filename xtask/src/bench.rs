@@ -29,7 +29,10 @@ mod tui;
 
 use anyhow::Result;
 
-/// Builds the binary and this program in release mode, and runs the benchmarks.
+/// What is measured: the program that is distributed.
+const PROFILE: &str = "dist";
+
+/// Builds the binary and this program as they are distributed, and runs the benchmarks.
 #[cfg(not(feature = "bench"))]
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
     use crate::exec::{cargo, must};
@@ -39,12 +42,23 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     // The simulation runs no program.
     if groups.first() != Some(&"scale") {
         must(
-            "build the release binary",
-            cargo().args(["build", "--release", "--quiet", "--package", "waypost"]),
+            "build the binary",
+            cargo().args(["build", "--profile", PROFILE, "--quiet", "--package", "waypost"]),
         )?;
     }
     let mut again = cargo();
-    again.args(["run", "--release", "--quiet", "--package", "xtask", "--features", "bench", "--", "bench"]);
+    again.args([
+        "run",
+        "--profile",
+        PROFILE,
+        "--quiet",
+        "--package",
+        "xtask",
+        "--features",
+        "bench",
+        "--",
+        "bench",
+    ]);
     must("measure", again.args(groups))
 }
 

@@ -44,7 +44,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::exec::{cargo, output};
+    use crate::exec::{cargo, output, root};
 
     /// Crates whose modules form cycles, with the size of the largest knot. Every other crate must have none. The
     /// numbers may only decrease, and the list should stay empty.
@@ -234,6 +234,25 @@ mod tests {
             BTreeSet::from(known),
             "a new dependency of the core wants a decision in docs/decisions"
         );
+    }
+
+    /// Returns the packages whose level a profile sets, each with its level.
+    fn levels<'a>(manifest: &'a str, profile: &str) -> BTreeMap<&'a str, &'a str> {
+        let (_, rest) = manifest.split_once(&format!("[profile.{profile}.package]\n")).unwrap();
+        let lines = rest.lines().take_while(|line| !line.starts_with('['));
+        lines.filter_map(|line| line.split_once(".opt-level = ")).collect()
+    }
+
+    #[test]
+    fn nothing_is_distributed_that_is_not_optimized() {
+        // The distributed profile inherits the levels of the first build, package by package.
+        let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        let distributed = levels(&manifest, "dist");
+        let plain = levels(&manifest, "release").into_iter().filter(|(_, level)| *level == "0");
+        let plain: Vec<&str> = plain.map(|(package, _)| package).collect();
+        assert!(plain.contains(&"waypost-tui"), "the manifest was read: {plain:?}");
+        let wrong: Vec<_> = plain.into_iter().filter(|package| !distributed.contains_key(package)).collect();
+        assert!(wrong.is_empty(), "give these a level in [profile.dist.package]: {wrong:?}");
     }
 
     /// Compares the sizes of the largest knots (1: no cycle) with the allowed ones.

@@ -111,7 +111,7 @@ pub enum Refusal {
         wanted: &'static str,
     },
     /// The approval is for another version than the current one.
-    #[error("version {looked_at} was looked at, but the plan is at version {current}")]
+    #[error("this is about version {looked_at}, but the plan is at version {current}")]
     NotWhatWasLookedAt {
         /// The version that the person reviewed.
         looked_at: u64,
@@ -361,7 +361,7 @@ impl Refusal {
             Self::NotItsPlan { owner, .. } => format!("ask {owner} or a person to do it"),
             Self::StoppedByPerson { by, .. } if by.starts_with("system:") => "ask a person".into(),
             Self::StoppedByPerson { by, .. } => format!("ask {}", by.trim_start_matches("person:")),
-            Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
+            Self::NotWhatWasLookedAt { .. } => "read what changed since, then decide again".into(),
             Self::StaleAttempt { given, current, .. } if given > current => {
                 "send the attempt number that was returned when the task was claimed".into()
             }

@@ -22,6 +22,7 @@ pub mod frctl;
 mod front_matter;
 mod graph;
 mod graphml;
+mod ignored_fields;
 pub mod jaato;
 mod label;
 mod long_numbers;

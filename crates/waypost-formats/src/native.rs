@@ -18,9 +18,10 @@ use waypost_core::{
 
 use waypost_text::plain_parse_error;
 
-use self::unknown_fields::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
+use self::unknown_fields::{NAME, collect, keep, merge, nest, with_unknown};
 use crate::field_reader::{Nameless, Shown, status_of, syntax};
 use crate::field_writer::pretty;
+use crate::ignored_fields::Ignored;
 use crate::wrong_values::{WrongValue, wrong_values};
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
 

@@ -161,14 +161,14 @@ fn event_words(event: &Event) -> String {
         },
         Event::TaskRolledBack { task, .. } => format!("rolled back {task}"),
         Event::OutputReceived { task, from, received } => {
-            let heard = format!("{task} heard that {} is {}", from.key(), received.status.as_str());
+            let heard = format!("{task} received from {}: {}", from.key(), received.status.as_str());
             with(&heard, received.reason.as_deref().unwrap_or(""))
         }
         Event::GateRecorded { task, gate } => {
             format!("{} vouched for {task} ({}, {})", gate.by, gate.proof, gate.via)
         }
         Event::OutputWithdrawn { task, from } => {
-            format!("{task} heard that {} is to be done after all", from.key())
+            format!("{task} lost what it received from {}: that task will be done again", from.key())
         }
         Event::TaskHeld { task, by, reason } => with(&format!("{task} held by {by}"), reason),
         Event::TaskUnheld { task } => format!("{task} is no longer held"),

@@ -23,10 +23,10 @@ pub use quote::{fence, quote, quote_unless_word, shell_word};
 pub use redact::{Redactor, secret_in};
 pub use sanitize::{
     REPLACEMENT, escape_json, has_hidden, is_unsafe_char, one_line, reveal, reveal_lines, sanitize,
-    sanitize_line,
+    sanitize_line, unsafe_typescript,
 };
 pub use sgr::{Hue, SgrReader, StyledText, TextStyle, terminal_text};
-pub use status::{PlanGroup, Role, StatusSign, typescript};
+pub use status::{PlanGroup, Role, StatusSign, status_typescript};
 pub use truncate::{
     ELLIPSIS, excerpt, excerpt_bytes, head_bytes, tail_bytes, truncate, truncate_bytes, width,
 };

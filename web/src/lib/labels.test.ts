@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
-import { STATUS_SIGNS } from "./statusSigns";
-import { doneOfAll, grouped, needYouFirst, PLAN_GROUPS, progress, SIGN, STANDINGS, titled, visible } from "./labels";
+import { PLAN_GROUPS, STATUS_SIGNS } from "./statusSigns";
+import { doneOfAll, grouped, needYouFirst, progress, SIGN, STANDINGS, titled, visible } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 

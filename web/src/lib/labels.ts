@@ -1,7 +1,8 @@
 // Names and signs. Colour is never the only cue: every status has a sign and a word.
 
-import { STATUS_SIGNS, type StatusSign } from "./statusSigns";
+import { PLAN_GROUPS, STATUS_SIGNS, type StatusSign } from "./statusSigns";
 import type { Counts, Graph, InboxItem, Phase, Role, Standing } from "./types";
+import { UNSAFE } from "./unsafeCharacters";
 
 /** The order of the statuses in lists and filters. */
 export const STANDINGS: Standing[] = [
@@ -57,15 +58,6 @@ export const progress = (counts: Counts): number => (counts.total === 0 ? 0 : co
 /** `31 of 62 done`. */
 export const doneOfAll = (counts: Counts): string => (counts.total === 0 ? "no tasks" : `${count(counts.done)} of ${count(counts.total)} done`);
 
-/** The groups of a list of plans, in their order, with the statuses that belong to them, the most urgent first. */
-export const PLAN_GROUPS: { name: string; statuses: StatusSign[] }[] = [
-  { name: "Needs you", statuses: ["refused", "approval", "asking", "disputed", "person", "failed"] },
-  { name: "Running", statuses: ["running", "reported"] },
-  { name: "Waiting", statuses: ["paused", "idle", "blocked", "ready", "queued", "held"] },
-  { name: "Drafts", statuses: ["rejected", "draft"] },
-  { name: "Ended", statuses: ["done", "skipped", "cancelled"] },
-];
-
 /** Whether a role can act on what waits: people on everything, agents on failures, readers on nothing. */
 export const mayAct = (kind: InboxItem["kind"], role: Role | undefined): boolean => role === "person" || (role === "agent" && kind === "failure");
 
@@ -84,10 +76,6 @@ export function needYouFirst<T extends { state: { name: StatusSign } }>(plans: T
     .flatMap((group) => group.plans)
     .filter((plan, place) => place < most || needs.includes(plan.state.name));
 }
-
-/** Control characters, and those that hide or reorder text. Joiners stay: scripts and emoji need them. */
-// eslint-disable-next-line no-control-regex
-const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]+/gu;
 
 /** Shows as a sign what would hide or reorder text. */
 export const visible = (text: string): string => text.replace(UNSAFE, "\ufffd");

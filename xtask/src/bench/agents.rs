@@ -45,7 +45,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
 fn server(scratch: &Path, name: &str) -> Result<Command> {
     let workspace = scratch.join(name);
     std::fs::create_dir_all(workspace.join(".waypost"))?;
-    let mut command = Command::new(binary("release"));
+    let mut command = Command::new(binary(super::PROFILE));
     command.current_dir(&workspace).env_clear().env("HOME", scratch).args(["mcp", "--agent", "bench"]);
     Ok(command)
 }
@@ -204,7 +204,7 @@ fn ours(scratch: &Path) -> Result<Transcript> {
         rewrite(&mut session, &file, name, &pieces[place].title, &pieces[place].description)?;
     }
     session.call("plan_update", &json!({ "file": name }))?;
-    let mut look = Command::new(binary("release"));
+    let mut look = Command::new(binary(super::PROFILE));
     look.current_dir(scratch.join("work")).env_clear().env("HOME", scratch);
     let now = output(look.args(["export", &field(&made, "plan")?, "--format", "native"]))?;
     if now.matches(REWRITE).count() != REWRITTEN.len() || now.matches(RETITLE).count() != RETITLED.len() {

@@ -53,7 +53,7 @@ impl Workload {
 
 /// Returns the binary of the same profile as this program.
 fn waypost() -> PathBuf {
-    binary(if cfg!(debug_assertions) { "debug" } else { "release" })
+    binary(if cfg!(debug_assertions) { "debug" } else { super::PROFILE })
 }
 
 pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {

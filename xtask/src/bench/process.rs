@@ -19,7 +19,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
         std::fs::remove_dir_all(&scratch)?;
     }
     std::fs::create_dir_all(&scratch)?;
-    let waypost = binary("release");
+    let waypost = binary(super::PROFILE);
     let file = scratch.join("plan.json");
     let draft = layered(10_000, 3, 1_000, 7);
     std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;

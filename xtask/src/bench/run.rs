@@ -217,7 +217,7 @@ fn command(scratch: &Path, name: &str) -> Command {
     let store = format!("sqlite:{}", scratch.join(format!("{name}.db")).display());
     let file = format!("{name}.json");
     let width = WIDTH.to_string();
-    let mut command = Command::new(binary("release"));
+    let mut command = Command::new(binary(super::PROFILE));
     command.current_dir(scratch).env_clear().stderr(Stdio::inherit());
     let words = ["--store", &store, "--json", "run", &file, "-j", &width, "--config", CONFIG];
     command.args(words);

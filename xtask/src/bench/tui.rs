@@ -86,7 +86,7 @@ fn whole(report: &mut Report) -> Result<()> {
     let draft = layered(TASKS, 3, 1_000, 7);
     std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let store = format!("sqlite:{}", scratch.join("waypost.db").display());
-    let waypost = binary("release");
+    let waypost = binary(super::PROFILE);
     let file = file.display().to_string();
     output(Command::new(&waypost).args([
         "--store",

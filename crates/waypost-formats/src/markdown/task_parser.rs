@@ -11,6 +11,7 @@ use waypost_core::{
 };
 
 use crate::front_matter::unended;
+use crate::ignored_fields::Ignored;
 use crate::long_numbers::long_numbers_of;
 
 /// How much of a line has a meaning.
@@ -504,12 +505,9 @@ fn list<T: DeserializeOwned>(value: &str, one: impl Fn(&str) -> Result<T, String
 
 /// Parses a JSON value of a known type, and notes keys that the type does not have.
 pub(crate) fn json<T: DeserializeOwned>(text: &str, key: &str, notes: &mut Vec<String>) -> Result<T, String> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let mut ignored = Vec::new();
-    let value = serde_ignored::deserialize(&mut reader, |path| ignored.push(path.to_string()))
-        .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error: serde_json::Error| error.to_string())?;
-    notes.extend(ignored.into_iter().map(|path| format!("`{key}` has no field `{path}`; it was left out")));
+    let mut ignored = Ignored::default();
+    let value = ignored.deserialize(text).map_err(|error| error.to_string())?;
+    notes.extend(ignored.0.into_iter().map(|path| format!("`{key}` has no field `{path}`; it was left out")));
     notes.extend(long_numbers_of(text).into_iter().map(|(_, words)| format!("`{key}`: {words}")));
     Ok(value)
 }

@@ -5,27 +5,14 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_core::{Draft, FORMAT, ForeignFields, ProblemLocation};
+
+use crate::ignored_fields::Ignored;
 
 pub(super) const NAME: &str = "native";
 /// The format's schema, which names every known field.
 const SCHEMA: &str = include_str!("../../schemas/waypost-1.schema.json");
-
-/// The paths of fields that a type does not have.
-#[derive(Default)]
-pub(super) struct Ignored(pub(super) Vec<String>);
-
-impl Ignored {
-    /// Parses `text` as a `T`, and records the fields that `T` does not have.
-    pub(super) fn deserialize<'de, T: Deserialize<'de>>(&mut self, text: &'de str) -> serde_json::Result<T> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let value = serde_ignored::deserialize(&mut deserializer, |path| self.0.push(path.to_string()))?;
-        deserializer.end()?;
-        Ok(value)
-    }
-}
 
 /// Collects the values of the ignored fields from `text`. Fields inside lists cannot be stored by name: they are only noted.
 pub(super) fn collect(

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use waypost_text::{PlanGroup, StatusSign, is_unsafe_char, typescript, width};
+use waypost_text::{PlanGroup, StatusSign, is_unsafe_char, status_typescript, unsafe_typescript, width};
 
 #[test]
 fn every_status_has_its_own_sign_word_and_name() {
@@ -27,13 +27,18 @@ fn a_sign_takes_one_column_everywhere() {
 }
 
 #[test]
-fn the_dashboard_has_the_same_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/lib/statusSigns.ts");
-    if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {
-        std::fs::write(&path, typescript()).unwrap();
+fn the_dashboard_has_the_same_tables() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/lib");
+    for (file, expected) in
+        [("statusSigns.ts", status_typescript()), ("unsafeCharacters.ts", unsafe_typescript())]
+    {
+        let path = folder.join(file);
+        if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(found, expected, "`cargo xtask generate` writes {} anew", path.display());
     }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, typescript(), "`cargo xtask generate` writes {} anew", path.display());
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, pause, until};
 use crate::exec::{binary, cache_dir};
 
 /// The profile of the measured program: that of this one. Only figures of optimised programs mean something.
-const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { crate::bench::PROFILE };
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;
 /// Slots of the queue per worker: the default concurrency of a queue.
