@@ -13,6 +13,7 @@ use waypost_store::{ArchiveFilter, PlanStore, Query};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::plan_folder::{INNER, plan_files};
+use crate::runner::command;
 use crate::view::text;
 
 /// The folders, and what `import` is to read of each.
@@ -46,7 +47,7 @@ impl ForeignFolder {
     }
 
     pub fn to_json(&self) -> Value {
-        json!({ "folder": self.path, "plans": self.plans, "import": self.command() })
+        json!({ "folder": self.path, "plans": self.plans, "import": command(&self.command()) })
     }
 }
 

@@ -1,10 +1,13 @@
-//! How this program was started: by its name, or by a package runner that keeps it in its cache. Then the commands that are
-//! printed start with the runner, because `waypost` alone is not found. Starts nothing.
+//! How this program was started: by its name, or by a package runner that keeps it in its cache, and with which folder and store.
+//! The commands that are printed start with the runner, because `waypost` alone is not found, and name the same folder and
+//! store, because they would find other plans without. Starts nothing.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::OnceLock;
+
+use waypost_text::shell_word;
 
 /// The name of this program on PATH.
 pub const NAME: &str = "waypost";
@@ -24,22 +27,48 @@ pub fn runner_of(program: &Path) -> Option<&'static str> {
     }
 }
 
+/// Commands that do the same in every folder and for every store.
+const PLACELESS: [&str; 3] = ["demo", "help", "schema"];
+
+/// The options that every printed command gets, with a space before them.
+static PLACE: OnceLock<String> = OnceLock::new();
+
+/// Adds these options, which say where this program works, to all commands that are printed from now on.
+pub fn keep_place(options: &[String]) {
+    let words = options.iter().map(|option| format!(" {}", shell_word(option)));
+    // A process has one command line, so that nobody says anything else later.
+    let _said = PLACE.set(words.collect());
+}
+
 /// Returns a text whose commands (`waypost …` in backquotes) can be typed where this program was started.
 pub fn typeable(text: &str) -> Cow<'_, str> {
-    match started_by() {
-        Some(words) if text.contains("`waypost ") => {
-            Cow::Owned(text.replace("`waypost ", &format!("`{words} ")))
-        }
-        _ => Cow::Borrowed(text),
+    let mut parts = text.split("`waypost ");
+    let mut typeable = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        let typeable = typeable.to_mut();
+        typeable.push('`');
+        typeable.push_str(&start_of(part));
+        typeable.push(' ');
+        typeable.push_str(part);
     }
+    typeable
 }
 
 /// Returns a command of this program (`waypost …`) as it can be typed where this program was started.
 pub fn command(line: &str) -> Cow<'_, str> {
-    match (started_by(), line.strip_prefix(NAME)) {
-        (Some(words), Some(rest)) => Cow::Owned(format!("{words}{rest}")),
-        _ => Cow::Borrowed(line),
+    match line.strip_prefix(NAME) {
+        Some(rest) => Cow::Owned(format!("{}{rest}", start_of(rest.trim_start()))),
+        None => Cow::Borrowed(line),
     }
+}
+
+/// What a command with these arguments begins with.
+fn start_of(arguments: &str) -> String {
+    let verb = arguments.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
+    // A command that begins with an option says itself where it works.
+    let has_place = verb.starts_with('-') || PLACELESS.contains(&verb);
+    let place = PLACE.get().filter(|_| !has_place).map_or("", String::as_str);
+    format!("{}{place}", started_by().unwrap_or(NAME))
 }
 
 /// What starts this program again, unless that is its name.

@@ -19,7 +19,7 @@ use crate::cli::Cli;
 use waypost_cli::context::{Context, Program};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::output::{Color, Output};
-use waypost_cli::{background_sync, links, load_config};
+use waypost_cli::{background_sync, links, load_config, runner};
 
 fn main() -> ExitCode {
     if completion::answer(PROGRAM) {
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Err(error) => return misread(error),
     };
     let mut context = Context::new(cli.global, PROGRAM);
+    runner::keep_place(&context.place_options());
     waypost_exec::traces::begin(&load_config::variables());
     let outcome = run(&mut context, cli.command);
     waypost_exec::traces::finish();

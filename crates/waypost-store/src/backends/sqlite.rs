@@ -174,7 +174,7 @@ impl SqliteStore {
             return Self::open_existing(path, durability, FileAccess::Read);
         }
         crate::dirs::make_folder(folder_of(path))?;
-        crate::dirs::make_file(path);
+        crate::dirs::make_file(path)?;
         Self::open_existing(path, durability, FileAccess::Write)
     }
 

@@ -104,8 +104,8 @@ impl Submit {
         let (queue, workers) = workers_of(&found.plans, &found.id)?;
         let idle = found.read(|plan| run::no_executor(plan, &config))?;
         if let Some(failure) = idle.filter(|_| runs) {
-            context.out.note(format!("{}: {}", failure.message, failure.hint));
-            failure.details.iter().for_each(|line| context.out.say(line));
+            let lines = [&[failure.message][..], &failure.details, &[format!("  {}", failure.hint)]].concat();
+            context.out.note(lines.join("\n"));
         } else if runs && workers.is_empty() && found.read(Plan::has_machine_work)? {
             let nobody = no_worker(&queue);
             context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
