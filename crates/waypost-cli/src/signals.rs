@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
@@ -50,7 +50,7 @@ pub fn listen(mut hear: impl FnMut(i32) + Send + 'static) -> Outcome {
 
 /// Sets the flag at each of these signals from now on, before any call that the signal interrupts returns.
 pub fn note(set: &Arc<AtomicBool>) -> Outcome {
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(set)).map_err(not_installed)?;
     }
     take_over();

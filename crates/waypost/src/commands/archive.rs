@@ -51,7 +51,8 @@ impl Delete {
         let (found, by, guard) = self.on.find(context)?;
         if !self.purge {
             let reply = found.service.archive(&by, &found.id, guard)?;
-            return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
+            let said = format!("archived; `waypost unarchive {}` restores it", found.id);
+            return context.done(&found, &reply, &said);
         }
         if by.actor.kind != ActorKind::Person {
             let act = PersonAct::on_plan(PersonVerb::Purge, &found.id);

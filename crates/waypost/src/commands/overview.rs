@@ -32,13 +32,15 @@ Examples:
   waypost status --line    # for the status bar of an editor or an agent";
 
 /// The parts of the overview, in the order in which they are shown. A plan is in the first one that fits, with what else is to be said of it.
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     ("waiting", "waiting for you"),
     ("failed", "failed"),
     ("running", "running"),
     ("ready", "ready for the next one who asks"),
+    ("paused", "paused"),
     ("rejected", "rejected: whoever wrote it changes it"),
 ];
+const PAUSED: usize = REJECTED - 1;
 /// The last part, in which nothing happens before somebody changes the plan.
 const REJECTED: usize = PARTS.len() - 1;
 
@@ -121,9 +123,9 @@ struct Row {
 
 /// Prints the overview.
 pub(crate) fn run(context: &mut Context) -> Outcome {
+    let plans = context.plans()?;
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
-    let plans = context.plans()?;
     let page = plans.heads(&query())?;
     context.note_damage(&page.warnings);
     if let (_, Some(problem)) = context.service(&plans).sharing_backlog()? {
@@ -248,7 +250,7 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
         let (running, done, total) = (counts.in_progress(), counts.done, counts.total);
         (2, format!("{running} in progress, {done} of {total} done"), command("watch"))
     } else if head.phase == Phase::Paused {
-        (3, "paused".to_owned(), command("resume"))
+        (PAUSED, "paused".to_owned(), command("resume"))
     } else if let Some(rejection) = rejection {
         (REJECTED, rejection, command("show"))
     } else if is_open && counts.ready > 0 {

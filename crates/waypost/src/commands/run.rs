@@ -23,6 +23,7 @@ use waypost_run::{
     View,
 };
 use waypost_store::PlanStore;
+use waypost_text::shell_word;
 use waypost_tui::Start;
 use waypost_tui::run_view::Intent;
 
@@ -385,12 +386,17 @@ fn without_executor(plan: &Plan, config: &Config) -> Failure {
         .collect();
     let failure = match own.first() {
         Some(first) => {
+            let first = shell_word(first);
             let hint = format!("`waypost run {id} --executor {first}` runs its tasks with it; {by_hand}");
             let names = own.join(", ");
             let mut failure = Failure::failed(message, hint)
                 .with_detail(format!("  the configuration has the executors {names}"));
             failure.facts.insert("executors".to_owned(), own.into());
             failure
+        }
+        None if let Some(not_trusted) = &config.not_trusted => {
+            let hint = format!("{}; {by_hand}", not_trusted.hint());
+            Failure::failed(message, hint).with_detail(format!("  {not_trusted}"))
         }
         None => {
             let hint = format!("then `waypost run {id} --executor claude` runs its tasks with it; {by_hand}");

@@ -11,7 +11,7 @@ use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 use waypost_cli::context::Context;
 use waypost_cli::error::hint_text;
 use waypost_cli::output::{json_line, painted};
-use waypost_cli::runner::{command, typeable};
+use waypost_cli::runner::{command, on_task, typeable};
 use waypost_cli::style::Look;
 use waypost_cli::view::{self, text};
 
@@ -109,7 +109,7 @@ fn ending_words(control: Control) -> &'static str {
 
 /// The command with which a person answers.
 fn answer_words(plan: &PlanId, task: &TaskId) -> String {
-    format!("answer with: {}", command(&format!("waypost answer {plan} {task} ANSWER")))
+    format!("answer with: {}", command(&on_task("answer", plan, task, " ANSWER", "")))
 }
 
 /// Summarizes the result of a check.
@@ -328,12 +328,10 @@ fn waits_for(view: &View<'_>) -> String {
         return format!("{} asks a person; {}", task.spec.id, answer_words(plan.id(), &task.spec.id));
     }
     match plan.ready().find(|task| task.spec.work.is_some()) {
-        Some(task) => format!(
-            "{} is for a person: `waypost answer {} {} yes`, or no",
-            task.spec.id,
-            plan.id(),
-            task.spec.id
-        ),
+        Some(task) => {
+            let (id, answer) = (&task.spec.id, on_task("answer", plan.id(), &task.spec.id, " yes", ""));
+            format!("{id} is for a person: `{answer}`, or no")
+        }
         None => "others continue".to_owned(),
     }
 }
