@@ -208,6 +208,19 @@ fn a_worker_names_once_what_it_leaves_because_no_executor_works_on_it() {
 }
 
 #[test]
+fn a_task_for_a_person_waits_for_a_person_and_not_for_a_worker() {
+    let workspace = Workspace::new();
+    let plan = r#"{"id":"hu","title":"x","tasks":[{"id":"ok","description":"A","work":{"executor":"human"}}]}"#;
+    fs::write(workspace.work().join("plan.json"), plan).unwrap();
+    let (out, err) = ok(&workspace.at_terminal(&["submit", "plan.json"]));
+    assert!(!format!("{out}{err}").contains("worker"), "{out}{err}");
+    let (out, _) = ok(&workspace.waypost(&["why", "hu", "ok"]));
+    assert!(out.contains("a person, who does it (`waypost answer hu ok`)"), "{out}");
+    let (out, _) = ok(&workspace.waypost(&["why", "hu"]));
+    assert!(out.contains("a person, who does it") && !out.contains("no worker"), "{out}");
+}
+
+#[test]
 fn without_an_executor_submit_says_what_to_write_and_then_what_to_type() {
     let workspace = Workspace::new();
     ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]));

@@ -82,3 +82,79 @@ fn a_store_that_the_environment_names_is_not_repeated() {
     let (out, _) = text(&workspace.waypost(&["status"]));
     assert!(out.contains("  waypost next move") && out.contains(": waypost list"), "{out}");
 }
+
+#[test]
+fn an_id_of_a_task_is_one_word_of_a_shell_in_every_printed_command() {
+    for id in ["$(touch PWNED)", "a b", "it's", "-x", "t;touch PWNED", "`touch PWNED`"] {
+        let workspace = Workspace::new();
+        let shell = |line: &str| {
+            let mut command = workspace.command("sh");
+            let output = command.env("WAYPOST_INJECTED_TERMINAL", "yes").args(["-c", line]).output().unwrap();
+            let (out, err) = text(&output);
+            (output.status.code(), format!("{out}{err}"))
+        };
+        let import = |plan: &str, work: &str| {
+            let task = serde_json::json!({ "id": id, "description": "w" });
+            let mut plan = serde_json::json!({ "format": "waypost/1", "id": plan, "title": "x", "tasks": [task] });
+            if !work.is_empty() {
+                plan["tasks"][0]["work"] = serde_json::json!({ "executor": work });
+            }
+            fs::write(workspace.work().join("p.json"), plan.to_string()).unwrap();
+            assert_eq!(shell("waypost import p.json").0, Some(0), "{id}");
+        };
+        // The command behind these words, which ends with the line or with words for people.
+        let printed = |said: &str, before: &str, after: &str| {
+            let at = said.find(before).unwrap_or_else(|| panic!("{before} is not in {said}"));
+            let line = said[at + before.len()..].lines().next().unwrap();
+            line[..line.find(after).filter(|_| !after.is_empty()).unwrap_or(line.len())].to_owned()
+        };
+        let works = |command: &str| {
+            let (code, said) = shell(command);
+            assert_eq!(code, Some(0), "{command}: {said}");
+        };
+        import("claimed", "");
+        let (_, said) = shell("waypost next claimed --claim");
+        works(&printed(&said, "when it is done: ", ""));
+        import("asked", "");
+        let (_, said) = shell(&format!("waypost ask asked -- {} which", waypost_text::shell_word(id)));
+        works(&printed(&said, "a person answers with: ", ""));
+        import("people", "human");
+        works("waypost submit people --yes");
+        let (_, said) = shell("waypost why people");
+        works(&printed(&said, "who does it (`", "`)"));
+        fs::write(workspace.work().join("c.toml"), "[executors.no]\nkind = \"process\"\ncommand = [\"false\"]\n")
+            .unwrap();
+        import("failing", "no");
+        let (_, said) = shell("waypost run failing --config c.toml --yes");
+        works(&printed(&said, "hint: `", "` shows its output"));
+        assert!(!workspace.work().join("PWNED").exists(), "{id}");
+    }
+}
+
+#[test]
+fn printed_commands_name_the_configuration_that_the_caller_named() {
+    let workspace = Workspace::new();
+    let put = |name: &str, text: &str| fs::write(workspace.work().join(name), text).unwrap();
+    put("my config.toml", "[executors.no]\nkind = \"process\"\ncommand = [\"false\"]\n");
+    put(
+        "p.json",
+        r#"{"id":"p","title":"P","tasks":[{"id":"a","description":"A","work":{"executor":"no"}}]}"#,
+    );
+    let err = |words: &[&str]| text(&workspace.waypost(words)).1;
+    err(&["import", "p.json", "--as", "agent:robin"]);
+    for verb in ["approve", "run"] {
+        let said = err(&[verb, "p", "--config", "my config.toml"]);
+        assert!(said.contains("`waypost approve --config 'my config.toml' p"), "{said}");
+    }
+    let (_, said) = text(&workspace.at_terminal(&["run", "p.json", "--config", "my config.toml"]));
+    assert!(said.contains("`waypost log p a`") && said.contains("`waypost retry p`"), "{said}");
+}
+
+#[test]
+fn a_demo_that_fails_names_no_command_for_a_folder_that_is_gone() {
+    let workspace = Workspace::new();
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let (out, err) = text(&command.env("PATH", "/nonexistent").arg("demo").output().unwrap());
+    assert!(err.contains("hint: `waypost demo --plain --keep` keeps the folder"), "{out}{err}");
+    assert!(!err.contains("waypost log") && !err.contains("waypost retry"), "{err}");
+}

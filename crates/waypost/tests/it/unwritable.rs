@@ -102,6 +102,26 @@ fn a_store_of_files_that_cannot_be_written_is_read_and_not_said_to_be_damaged() 
 }
 
 #[test]
+fn a_store_that_may_not_be_read_is_not_taken_for_one_without_plans() {
+    let workspace = Workspace::new();
+    let Some(waypost) = bound_by_modes(&workspace) else { return };
+    let output = workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]);
+    assert!(output.status.success(), "{output:?}");
+    let folder = workspace.work().join(".waypost");
+    // Of another account with the usual modes; and the folder for all, but not the file.
+    for (file_mode, folder_mode) in [(0o000, 0o000), (0o000, 0o755)] {
+        set_modes(&folder, file_mode, folder_mode);
+        for words in [&["list"][..], &["show", "move"], &["status"], &["new", "Other"], &["doctor"]] {
+            let (code, said) = waypost(&workspace.work(), words);
+            assert_eq!(code, Some(1), "{words:?}: {said}");
+            assert!(said.contains("waypost.db: Permission denied") && said.contains(ADVICE), "{words:?}: {said}");
+            assert!(!said.contains("damage"), "{words:?}: {said}");
+        }
+    }
+    set_modes(&folder, 0o600, 0o700);
+}
+
+#[test]
 fn init_names_a_folder_that_it_cannot_write_and_writes_nothing() {
     let workspace = Workspace::new();
     let Some(waypost) = bound_by_modes(&workspace) else { return };
