@@ -176,20 +176,22 @@ fn what_a_person_rejected_is_found() {
 #[test]
 fn a_worker_names_once_what_it_leaves_because_no_executor_works_on_it() {
     let workspace = Workspace::new();
-    configure(&workspace, "[executors.say]\nkind = \"process\"\ncommand = [\"true\"]\n");
+    let say = "[executors.say]\nkind = \"process\"\ncommand = [\"true\"]\n";
+    configure(&workspace, say);
+    // A worker that would run something else than what was approved refuses, and says so.
+    let unasked = "approval = \"never\"\n";
+    workspace.configure_user(&format!("{unasked}{}", say.replace("say", "cluster")));
     let put = |text: &str| fs::write(workspace.work().join("plan.json"), text).unwrap();
     ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]));
     let (_, err) = ok(&workspace.at_terminal(&["submit", "move"]));
     assert!(err.contains("no task of plan move names an executor"), "{err}");
-    assert!(err.contains("waypost run move --executor say"), "{err}");
+    assert!(err.contains("waypost run move --executor cluster"), "{err}");
     put(r#"{"id":"mixed","title":"Mixed","tasks":[
             {"id":"here","description":"A","work":{"executor":"say"}},
             {"id":"there","description":"B","depends_on":["here"],"work":{"executor":"cluster"}},
             {"id":"too","description":"C","work":{"executor":"cluster"}}]}"#);
-    let with_cluster = "[executors.say]\nkind = \"process\"\ncommand = [\"true\"]\n[executors.cluster]\nkind = \"process\"\ncommand = [\"true\"]\n";
-    fs::write(workspace.root.join("cluster.toml"), with_cluster).unwrap();
-    let submit = ["submit", "plan.json", "--config", "../cluster.toml", "--yes"];
-    ok(&workspace.at_terminal(&submit));
+    ok(&workspace.at_terminal(&["submit", "plan.json"]));
+    workspace.configure_user(unasked);
     let (out, err) = ok(&workspace.waypost(&["worker", "--until-idle"]));
     let said = format!("{out}{err}");
     let once = |words: &str| assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
@@ -210,7 +212,8 @@ fn a_worker_names_once_what_it_leaves_because_no_executor_works_on_it() {
 #[test]
 fn a_task_for_a_person_waits_for_a_person_and_not_for_a_worker() {
     let workspace = Workspace::new();
-    let plan = r#"{"id":"hu","title":"x","tasks":[{"id":"ok","description":"A","work":{"executor":"human"}}]}"#;
+    let plan =
+        r#"{"id":"hu","title":"x","tasks":[{"id":"ok","description":"A","work":{"executor":"human"}}]}"#;
     fs::write(workspace.work().join("plan.json"), plan).unwrap();
     let (out, err) = ok(&workspace.at_terminal(&["submit", "plan.json"]));
     assert!(!format!("{out}{err}").contains("worker"), "{out}{err}");

@@ -15,7 +15,8 @@ fn commands(text: &str) -> Vec<String> {
             found.extend(quoted.map(|(_, part)| part.to_owned()));
         } else if let Some((_, line)) = parts.next() {
             let at = line.find("  waypost ").or_else(|| line.find(": waypost ")).map(|at| at + 2);
-            found.extend(at.map(|at| line[at..].to_owned()));
+            // What it does is behind two spaces.
+            found.extend(at.and_then(|at| line[at..].split("  ").next()).map(str::to_owned));
         }
     }
     found
@@ -54,6 +55,7 @@ fn printed_commands_name_the_folder_and_the_store_that_the_caller_named() {
         printed("note move mine --expect-version 7", 0);
         let done = printed("next move --claim", 1).remove(0);
         assert_eq!(shell(&done).0, Some(0), "{done}");
+        assert_eq!(shell(&format!("waypost {place} start move t2")).0, Some(0));
         printed("ask move t2 'Which one?'", 1);
         printed("answer", 1);
         printed("history move --limit 1", 1);
@@ -78,7 +80,7 @@ fn a_store_that_the_environment_names_is_not_repeated() {
     let mut workspace = Workspace::new();
     workspace.store = Some("sqlite:mine.db".to_owned());
     let (out, err) = text(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]));
-    assert!(err.is_empty(), "{out}{err}");
+    assert!(err.contains("created plan move in sqlite:mine.db"), "{out}{err}");
     let (out, _) = text(&workspace.waypost(&["status"]));
     assert!(out.contains("  waypost next move") && out.contains(": waypost list"), "{out}");
 }
@@ -95,7 +97,8 @@ fn an_id_of_a_task_is_one_word_of_a_shell_in_every_printed_command() {
         };
         let import = |plan: &str, work: &str| {
             let task = serde_json::json!({ "id": id, "description": "w" });
-            let mut plan = serde_json::json!({ "format": "waypost/1", "id": plan, "title": "x", "tasks": [task] });
+            let mut plan =
+                serde_json::json!({ "format": "waypost/1", "id": plan, "title": "x", "tasks": [task] });
             if !work.is_empty() {
                 plan["tasks"][0]["work"] = serde_json::json!({ "executor": work });
             }
@@ -116,16 +119,21 @@ fn an_id_of_a_task_is_one_word_of_a_shell_in_every_printed_command() {
         let (_, said) = shell("waypost next claimed --claim");
         works(&printed(&said, "when it is done: ", ""));
         import("asked", "");
-        let (_, said) = shell(&format!("waypost ask asked -- {} which", waypost_text::shell_word(id)));
+        let word = waypost_text::shell_word(id);
+        works(&format!("waypost start asked -- {word}"));
+        let (_, said) = shell(&format!("waypost ask asked -- {word} which"));
         works(&printed(&said, "a person answers with: ", ""));
         import("people", "human");
         works("waypost submit people --yes");
         let (_, said) = shell("waypost why people");
         works(&printed(&said, "who does it (`", "`)"));
-        fs::write(workspace.work().join("c.toml"), "[executors.no]\nkind = \"process\"\ncommand = [\"false\"]\n")
-            .unwrap();
+        fs::write(
+            workspace.work().join("c.toml"),
+            "[executors.no]\nkind = \"process\"\ncommand = [\"false\"]\n",
+        )
+        .unwrap();
         import("failing", "no");
-        let (_, said) = shell("waypost run failing --config c.toml --yes");
+        let (_, said) = shell("waypost run failing --config c.toml");
         works(&printed(&said, "hint: `", "` shows its output"));
         assert!(!workspace.work().join("PWNED").exists(), "{id}");
     }

@@ -58,14 +58,16 @@ fn a_store_that_cannot_be_made_is_named_with_what_to_do() {
     let folder = workspace.root.join("others");
     fs::create_dir(&folder).unwrap();
     set_modes(&folder, 0o444, 0o555);
-    let plan = workspace.root.join("examples/fanout.json");
+    let examples = workspace.root.join("examples");
+    let (plan, config) = (examples.join("fanout.json"), examples.join("config.toml"));
+    let run = ["run", plan.to_str().unwrap(), "--config", config.to_str().unwrap(), "--yes"];
     for (url, named) in [
         ("file:FOLDER/new", "others/new"),
         ("file:FOLDER", "others/plans"),
         ("sqlite:FOLDER/a.db", "others/a.db"),
     ] {
         let store = url.replace("FOLDER", folder.to_str().unwrap());
-        for words in [&["new", "Move"][..], &["run", plan.to_str().unwrap(), "--yes"]] {
+        for words in [&["new", "Move"][..], &run] {
             let (code, said) = waypost(&workspace.work(), &[&["--store", &store], words].concat());
             assert_eq!(code, Some(1), "{words:?}: {said}");
             assert!(said.contains(&format!("{named}: Permission denied")), "{words:?}: {said}");
@@ -114,7 +116,10 @@ fn a_store_that_may_not_be_read_is_not_taken_for_one_without_plans() {
         for words in [&["list"][..], &["show", "move"], &["status"], &["new", "Other"], &["doctor"]] {
             let (code, said) = waypost(&workspace.work(), words);
             assert_eq!(code, Some(1), "{words:?}: {said}");
-            assert!(said.contains("waypost.db: Permission denied") && said.contains(ADVICE), "{words:?}: {said}");
+            assert!(
+                said.contains("waypost.db: Permission denied") && said.contains(ADVICE),
+                "{words:?}: {said}"
+            );
             assert!(!said.contains("damage"), "{words:?}: {said}");
         }
     }
