@@ -152,7 +152,7 @@ impl List {
         if let Some(next) = page.next {
             let shown = page.items.len();
             context.out.say(format!("{shown} of {} plans; for more, add --cursor '{next}'", page.total));
-        } else if page.items.len() < page.total as usize {
+        } else if !self.state.is_empty() && page.items.len() < page.total as usize {
             context.out.say(format!("{} of {} plans; --limit N shows more", page.items.len(), page.total));
         }
         foreign.iter().for_each(|folder| context.out.say(folder.describe()));

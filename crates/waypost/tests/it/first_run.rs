@@ -198,7 +198,7 @@ fn a_worker_names_once_what_it_leaves_because_no_executor_works_on_it() {
     once("no task of plan move names an executor");
     once("waypost run move --executor NAME");
     once("of plan mixed names the executor cluster, which the configuration of this worker does not have");
-    assert!(said.contains("mixed/here") && said.contains("1 done"), "{said}");
+    assert!(said.contains("mixed/here") && said.contains("1 task done"), "{said}");
     // Whoever says which executors it takes leaves the others on purpose.
     let (out, err) = ok(&workspace.waypost(&["worker", "--until-idle", "--executor", "say"]));
     assert!(!format!("{out}{err}").contains("cluster"), "{out}{err}");
