@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, Task};
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
-use waypost_text::{count, pad, width};
+use waypost_text::{count, pad, shell_word, width};
 
 use crate::commands::answer::waiting_in;
 use crate::commands::list::other_folders;
 use waypost_cli::context::Context;
-use waypost_cli::error::Outcome;
+use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::foreign_folders::ForeignFolder;
 use waypost_cli::runner::command;
 use waypost_cli::style::Look;
@@ -50,12 +50,20 @@ pub(crate) struct Status {
     /// Print one short line for a status bar, or nothing if no plan is open
     #[arg(long)]
     line: bool,
+    /// A plan, which has commands of its own
+    #[arg(hide = true)]
+    one: Option<String>,
     #[command(subcommand)]
     act: Option<super::note::OldSpelling>,
 }
 
 impl Status {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if let Some(plan) = &self.one {
+            let plan = shell_word(plan);
+            let hint = format!("`waypost show {plan}` shows a plan, `waypost note {plan}` its note");
+            return Err(Failure::usage("the overview is of all plans", hint));
+        }
         match self.act {
             Some(act) => act.run(context),
             None if self.line => line(context),

@@ -192,6 +192,11 @@ impl Run {
                 return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
             }
             let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
+            if let Some(failure) = plans.with_plan(&id, |plan| cannot_begin(plan, &config))?
+                && !self.watch
+            {
+                return Err(failure);
+            }
             if !over && begin.activate(context, &config, &entered, agreed)? == Approval::Awaited {
                 return Err(prepare::not_approved(context, &self.what, &plans, &id)?);
             }
@@ -344,6 +349,12 @@ impl Run {
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(false),
         }
     }
+}
+
+/// Explains how machines get something to do, if a plan that has not begun has nothing for them: then it is not begun.
+fn cannot_begin(plan: &Plan, config: &Config) -> Option<Failure> {
+    let is_new = matches!(plan.state().phase, Phase::Draft | Phase::AwaitingApproval);
+    (is_new && plan.counts().total > 0 && !plan.has_machine_work()).then(|| without_executor(plan, config))
 }
 
 /// Explains how machines get something to do, if people and agents work on the plan and it has nothing for machines: a run

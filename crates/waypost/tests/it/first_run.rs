@@ -25,6 +25,8 @@ fn a_plan_without_an_executor_says_how_to_give_it_one_and_then_runs() {
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.contains("error: no task of plan move names an executor"), "{err}");
     assert!(err.contains("waypost run move --executor claude"), "{err}");
+    assert!(!err.contains("running plan"), "{err}");
+    assert_eq!(stored(&workspace, "move").state().phase, Phase::Draft, "nothing could run, so nothing began");
     // The three lines are a configuration with that executor.
     let lines: Vec<&str> = err
         .lines()
@@ -237,6 +239,15 @@ fn without_an_executor_submit_says_what_to_write_and_then_what_to_type() {
         at("waypost next move --claim"),
     ];
     assert!(order.is_sorted(), "{err}");
+}
+
+#[test]
+fn the_overview_of_one_plan_is_answered_with_the_commands_for_it() {
+    let workspace = Workspace::new();
+    let output = workspace.waypost(&["status", "move"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert!(err.contains("`waypost show move`") && err.contains("`waypost note move`"), "{err}");
 }
 
 #[test]
