@@ -70,7 +70,8 @@ impl Terminal {
         writeln!(self.file, "{line}")
     }
 
-    /// Asks a question and returns the line that is typed in answer; what was typed before the question does not count.
+    /// Asks a question and returns the line that is typed in answer, which is empty at the end of the input (Ctrl-D); what was
+    /// typed before the question does not count.
     pub fn ask(&mut self, question: &str) -> io::Result<String> {
         #[cfg(feature = "injected")]
         if let Some(typed) = &self.typed {
@@ -80,11 +81,16 @@ impl Terminal {
         self.file.flush()?;
         tcflush(&self.file, QueueSelector::IFlush)?;
         let limit = Timespec::try_from(Duration::from_secs(ANSWER_SECONDS_MAX)).ok();
-        if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], limit.as_ref())? == 0 {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answered within ten minutes"));
-        }
         let mut answer = String::new();
-        BufReader::new(&self.file).read_line(&mut answer)?;
-        Ok(answer)
+        let asked = match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], limit.as_ref()) {
+            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "nobody answered within ten minutes")),
+            Ok(_) => BufReader::new(&self.file).read_line(&mut answer).map(drop),
+            Err(interrupted) => Err(interrupted.into()),
+        };
+        if !answer.ends_with('\n') {
+            // The cursor still stands behind the question.
+            writeln!(self.file)?;
+        }
+        asked.map(|()| answer)
     }
 }

@@ -9,7 +9,8 @@ use waypost_service::{
 use waypost_text::{count, reveal};
 
 use crate::context::Context;
-use crate::error::{Failure, Outcome, hint_text};
+use crate::error::{Exit, Failure, Outcome, hint_text};
+use crate::prompt::{ask_at, unusable};
 
 /// Lines of the terminal that the question needs below the preview.
 const QUESTION_ROWS: usize = 4;
@@ -162,17 +163,15 @@ pub fn show(terminal: &mut Terminal, preview: &Preview) -> Outcome<String> {
     }
 }
 
-pub fn unusable(error: std::io::Error) -> Failure {
-    Failure::failed(format!("the terminal cannot be used: {error}"), "")
-}
-
 fn ask(terminal: &mut Terminal, preview: &Preview, question: &str) -> Outcome {
     let word = show(terminal, preview)?;
-    let typed = terminal.ask(&format!("{question} Type {word} to approve: ")).map_err(unusable)?;
-    if typed.trim() == word {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("plan {} was not approved; nothing ran", preview.plan), ""))
+    let not_approved = || format!("plan {} was not approved; nothing ran", preview.plan);
+    let typed = ask_at(terminal, &format!("{question} Type {word} to approve: "));
+    let typed = typed.map_err(|failure| match failure.exit == Exit::Interrupted {
+        true => Failure { message: not_approved(), ..failure },
+        false => failure,
+    })?;
+    if typed.trim() == word { Ok(()) } else { Err(Failure::failed(not_approved(), "")) }
 }
 
 /// Returns random characters that nobody can have typed before they were shown.

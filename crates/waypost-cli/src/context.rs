@@ -155,6 +155,13 @@ impl Context {
         }
     }
 
+    /// The options with which another command finds the same plans from the same folder.
+    pub fn place_options(&self) -> Vec<String> {
+        let folder = self.global.directory.iter();
+        let folder = folder.flat_map(|folder| ["-C".to_owned(), folder.display().to_string()]);
+        folder.chain(self.store_arguments()).collect()
+    }
+
     /// The location of the store that is used in the current folder.
     pub fn store_location(&self) -> Outcome<StoreLocation> {
         let from = std::env::current_dir().map_err(|error| {

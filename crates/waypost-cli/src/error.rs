@@ -12,7 +12,7 @@ use waypost_text::sanitize;
 
 use waypost_text::reveal;
 
-use crate::runner::typeable;
+use crate::runner::{on_task, typeable};
 use crate::view::differences;
 
 /// Maximum number of problems shown to people; programs get all of them.
@@ -377,15 +377,15 @@ fn command_after(refusal: &Refusal) -> Option<String> {
     }
 }
 
-/// What a person types to do something.
-pub fn command(act: &PersonAct) -> String {
+/// What a person types to do something, with options that have a space before them.
+fn command(act: &PersonAct, options: &str) -> String {
     let PersonAct { verb, plan, task } = act;
     match (verb, task) {
-        (PersonVerb::Purge, _) => format!("waypost delete {plan} --purge"),
-        (PersonVerb::Answer, Some(task)) => format!("waypost answer {plan} {task} yes"),
-        (PersonVerb::Answer, None) => format!("waypost answer {plan}"),
-        (verb, Some(task)) => format!("waypost {verb} {plan} {task}"),
-        (verb, None) => format!("waypost {verb} {plan}"),
+        (PersonVerb::Purge, _) => format!("waypost delete {plan} --purge{options}"),
+        (PersonVerb::Answer, Some(task)) => on_task("answer", plan, task, " yes", options),
+        (PersonVerb::Answer, None) => format!("waypost answer {plan}{options}"),
+        (verb, Some(task)) => on_task(&verb.to_string(), plan, task, "", options),
+        (verb, None) => format!("waypost {verb} {plan}{options}"),
     }
 }
 
@@ -394,7 +394,7 @@ pub fn hint_text(hint: &Hint) -> String {
     match hint {
         Hint::None => String::new(),
         Hint::ListPlans => "`waypost list` shows the plans".to_owned(),
-        Hint::ListVersions(_) => "`waypost history` shows the versions".to_owned(),
+        Hint::ListVersions(plan) => format!("`waypost history {plan}` shows the versions"),
         Hint::LongerId => "write more of the id".to_owned(),
         Hint::OtherId => "choose another id, or leave it out to get a new one".to_owned(),
         Hint::ReadChanges { current, .. } => {
@@ -415,9 +415,10 @@ pub fn hint_text(hint: &Hint) -> String {
         Hint::PreviewAgain(plan) => format!("look at it again with `waypost preview {plan}`, then decide"),
         Hint::ReadQuestion(act) => {
             let (plan, task) = (&act.plan, act.task.as_deref().unwrap_or_default());
-            format!("`waypost answer {plan} {task}` shows it and asks; or add --seen DIGEST, as `waypost answer {plan} --json` prints it")
+            let answer = on_task("answer", plan, task, "", "");
+            format!("`{answer}` shows it and asks; or add --seen DIGEST, as `waypost answer {plan} --json` prints it")
         }
-        Hint::AskPerson(act) => format!("ask a person to run `{}`", command(act)),
+        Hint::AskPerson(act) => format!("ask a person to run `{}`", command(act, "")),
         Hint::TrustRemote => "ask a person to run `waypost trust` in this repository".to_owned(),
         Hint::LeaveToOthers => "an agent or a person does this".to_owned(),
         Hint::ProvePresence(act) => {
@@ -436,13 +437,13 @@ pub fn hint_text(hint: &Hint) -> String {
                 | PersonVerb::Skip
                 | PersonVerb::Edit => "",
             };
-            format!("run `{}` in a terminal{sign}", command(act))
+            format!("run `{}` in a terminal{sign}", command(act, ""))
         }
         Hint::UseOwnName(act) => {
-            format!("run `{}` in a terminal, without --as and WAYPOST_ACTOR", command(act))
+            format!("run `{}` in a terminal, without --as and WAYPOST_ACTOR", command(act, ""))
         }
-        Hint::Sign { act, touch: false } => format!("run `{} --sign`", command(act)),
-        Hint::Sign { act, touch: true } => format!("run `{} --sign` with a security key", command(act)),
+        Hint::Sign { act, touch: false } => format!("run `{}`", command(act, " --sign")),
+        Hint::Sign { act, touch: true } => format!("run `{}` with a security key", command(act, " --sign")),
         Hint::Approve(plan) => format!("a person approves it: `waypost approve {plan}`"),
         Hint::RunOrApprove(plan) => {
             format!("its author runs it: `waypost run {plan}`; others approve it: `waypost approve {plan}`")
@@ -454,7 +455,9 @@ pub fn hint_text(hint: &Hint) -> String {
             format!("approve it here: `waypost approve {plan}`; or add the signer to the allowed signers")
         }
         Hint::AnswerAgain { plan, task } => {
-            format!("`waypost retry {plan} {task}`, then `waypost answer {plan} {task} yes`")
+            let (retry, answer) =
+                (on_task("retry", plan, task, "", ""), on_task("answer", plan, task, " yes", ""));
+            format!("`{retry}`, then `{answer}`")
         }
         Hint::TrustStore => "if you replaced it, run `waypost trust`".to_owned(),
         Hint::StartPlan => "start the plan first: `waypost run` or `waypost submit`".to_owned(),

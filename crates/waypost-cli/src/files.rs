@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use crate::error::{Exit, Failure, Outcome};
 
 /// Maximum bytes of a file or stream.
@@ -49,6 +51,11 @@ pub fn text_argument(text: &str) -> Outcome<String> {
         Some(path) => read(path),
         None => Ok(text.to_owned()),
     }
+}
+
+/// Whether this account can create files in a folder, without trying.
+pub fn may_create_in(folder: &Path) -> io::Result<()> {
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
 }
 
 /// Writes a file atomically. An existing one is replaced only with `force`.

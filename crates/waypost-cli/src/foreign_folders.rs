@@ -13,7 +13,9 @@ use waypost_store::{ArchiveFilter, PlanStore, Query};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::plan_folder::{INNER, plan_files};
+use crate::runner::command;
 use crate::view::text;
+use waypost_text::shell_word;
 
 /// The folders, and what `import` is to read of each.
 const FOLDERS: [&str; 4] = [".clido/plans", ".frctl/plans", ".taskmaster", ".jaato"];
@@ -37,7 +39,7 @@ pub struct ForeignFolder {
 
 impl ForeignFolder {
     fn command(&self) -> String {
-        format!("waypost import {}", self.path)
+        format!("waypost import {}", shell_word(&self.path))
     }
 
     pub fn describe(&self) -> String {
@@ -46,7 +48,7 @@ impl ForeignFolder {
     }
 
     pub fn to_json(&self) -> Value {
-        json!({ "folder": self.path, "plans": self.plans, "import": self.command() })
+        json!({ "folder": self.path, "plans": self.plans, "import": command(&self.command()) })
     }
 }
 

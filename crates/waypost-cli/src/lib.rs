@@ -15,6 +15,7 @@ pub mod options;
 pub mod output;
 pub mod plan_folder;
 pub mod plan_input;
+pub mod prompt;
 pub mod question_prompt;
 pub mod repository;
 pub mod runner;

@@ -216,7 +216,7 @@ impl LiveOutput {
         let verb = painted(&verb, look, self.color);
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // If stderr is gone, there is nowhere to report it.
-        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
+        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(&typeable(words)));
     }
 
     /// Redraws the status line, which stays until it is overwritten. Only a terminal has one.
@@ -251,30 +251,6 @@ fn columns() -> usize {
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
     };
     said.or_else(seen).unwrap_or(COLUMNS_DEFAULT)
-}
-
-/// Whether a person can be prompted: stdin and stderr are terminals.
-pub fn can_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Prompts a person, and returns the answer without its newline.
-pub fn ask(question: &str) -> io::Result<String> {
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "{} ", sanitize(question))?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    if io::stdin().read_line(&mut answer)? == 0 {
-        // At the end of the input the cursor still stands behind the question.
-        writeln!(stderr)?;
-    }
-    Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
-}
-
-/// Prompts a person for confirmation. Anything but yes is no.
-pub fn says_yes(question: &str) -> bool {
-    let answer = ask(question).unwrap_or_default();
-    matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
 }
 
 /// Removes escape sequences and characters that reorder text.

@@ -6,8 +6,9 @@ use waypost_core::{Json, Plan, Task};
 use waypost_service::{is_for_people, question_digest};
 use waypost_text::reveal;
 
-use crate::approval_prompt::{add_texts, terminal, unusable};
+use crate::approval_prompt::{add_texts, terminal};
 use crate::error::{Failure, Outcome};
+use crate::prompt::{ask_at, unusable};
 
 /// What a task asks a person.
 pub struct OpenQuestion {
@@ -58,7 +59,7 @@ impl OpenQuestion {
     /// Shows it, and returns the answer that is typed.
     pub fn ask(&self) -> Outcome<String> {
         let question = if self.is_question { "Your answer: " } else { "Your answer (no fails the task): " };
-        let typed = self.show()?.ask(question).map_err(unusable)?;
+        let typed = ask_at(&mut self.show()?, question)?;
         match typed.trim() {
             "" => Err(nothing_answered()),
             typed => Ok(typed.to_owned()),
@@ -67,7 +68,7 @@ impl OpenQuestion {
 
     /// Shows it, and fails unless the person confirms.
     pub fn confirm(&self, question: &str) -> Outcome {
-        let typed = self.show()?.ask(&format!("{question} Type yes to send: ")).map_err(unusable)?;
+        let typed = ask_at(&mut self.show()?, &format!("{question} Type yes to send: "))?;
         if typed.trim() == "yes" { Ok(()) } else { Err(nothing_answered()) }
     }
 }

@@ -1,10 +1,14 @@
-//! How this program was started: by its name, or by a package runner that keeps it in its cache. Then the commands that are
-//! printed start with the runner, because `waypost` alone is not found. Starts nothing.
+//! How this program was started: by its name, or by a package runner that keeps it in its cache, and with which folder and store.
+//! The commands that are printed start with the runner, because `waypost` alone is not found, and name the same folder and
+//! store, because they would find other plans without. Starts nothing.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+use waypost_text::shell_word;
 
 /// The name of this program on PATH.
 pub const NAME: &str = "waypost";
@@ -24,21 +28,71 @@ pub fn runner_of(program: &Path) -> Option<&'static str> {
     }
 }
 
+/// Commands that do the same in every folder and for every store.
+const PLACELESS: [&str; 3] = ["demo", "help", "schema"];
+
+/// The options that every printed command gets, with a space before them.
+static PLACE: OnceLock<String> = OnceLock::new();
+
+/// Adds these options, which say where this program works, to all commands that are printed from now on.
+pub fn keep_place(options: &[String]) {
+    let words = options.iter().map(|option| format!(" {}", shell_word(option)));
+    // A process has one command line, so that nobody says anything else later.
+    let _said = PLACE.set(words.collect());
+}
+
+/// The configuration that the command line names, as an option with a space before it, and which commands take it.
+static CONFIG: OnceLock<(String, fn(&str) -> bool)> = OnceLock::new();
+
+/// Adds the configuration that the command line names to the commands that take one and are printed from now on.
+pub fn keep_config(path: Option<&PathBuf>, takes_config: fn(&str) -> bool) {
+    let Some(path) = path else { return };
+    let _said = CONFIG.set((format!(" --config {}", shell_word(&path.display().to_string())), takes_config));
+}
+
 /// Returns a text whose commands (`waypost …` in backquotes) can be typed where this program was started.
 pub fn typeable(text: &str) -> Cow<'_, str> {
-    match started_by() {
-        Some(words) if text.contains("`waypost ") => {
-            Cow::Owned(text.replace("`waypost ", &format!("`{words} ")))
-        }
-        _ => Cow::Borrowed(text),
+    let mut parts = text.split("`waypost ");
+    let mut typeable = Cow::Borrowed(parts.next().unwrap_or_default());
+    for part in parts {
+        let typeable = typeable.to_mut();
+        typeable.push('`');
+        typeable.push_str(&completed(part));
     }
+    typeable
 }
 
 /// Returns a command of this program (`waypost …`) as it can be typed where this program was started.
 pub fn command(line: &str) -> Cow<'_, str> {
-    match (started_by(), line.strip_prefix(NAME)) {
-        (Some(words), Some(rest)) => Cow::Owned(format!("{words}{rest}")),
-        _ => Cow::Borrowed(line),
+    match line.strip_prefix(NAME) {
+        Some(rest) => Cow::Owned(completed(rest.trim_start())),
+        None => Cow::Borrowed(line),
+    }
+}
+
+/// The command with these arguments, which may be followed by other words.
+fn completed(arguments: &str) -> String {
+    let end = arguments.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(arguments.len());
+    let (verb, rest) = arguments.split_at(end);
+    // A command that begins with an option says itself where it works.
+    let has_place = verb.starts_with('-') || PLACELESS.contains(&verb);
+    let place = PLACE.get().filter(|_| !has_place).map_or("", String::as_str);
+    let is_told = |(_, takes_config): &&(String, fn(&str) -> bool)| !has_place && takes_config(verb);
+    let config = CONFIG.get().filter(is_told).map_or("", |(option, _)| option.as_str());
+    let start = started_by().unwrap_or(NAME);
+    let space = if verb.is_empty() { "" } else { " " };
+    format!("{start}{place}{space}{verb}{config}{rest}")
+}
+
+/// The command that does something with a task, for a shell: ids of tasks are text of the plan. Arguments behind the task and options
+/// are given with a space before them.
+pub fn on_task(verb: &str, plan: impl Display, task: impl Display, arguments: &str, options: &str) -> String {
+    let task = task.to_string();
+    let word = shell_word(&task);
+    // Whatever is behind `--` is no option.
+    match task.starts_with('-') {
+        true => format!("{NAME} {verb} {plan}{options} -- {word}{arguments}"),
+        false => format!("{NAME} {verb} {plan} {word}{arguments}{options}"),
     }
 }
 
@@ -78,6 +132,21 @@ mod tests {
         check("/home/ada/.local/share/uv/tools/waypost/bin/waypost", None);
         check("/usr/lib/node_modules/@waypost/linux-x64/bin/waypost", None);
         check("/usr/bin/waypost", None);
+    }
+
+    #[test]
+    fn a_shell_reads_any_id_of_a_task_as_one_word() {
+        let check = |task: &str, expected: &str| {
+            assert_eq!(on_task("done", "p", task, "", " --attempt 1"), expected);
+        };
+        check("t1", "waypost done p t1 --attempt 1");
+        check("auth/keys.2", "waypost done p auth/keys.2 --attempt 1");
+        check("a b", "waypost done p 'a b' --attempt 1");
+        check("$(touch x)", "waypost done p '$(touch x)' --attempt 1");
+        check("it's;x", r"waypost done p 'it'\''s;x' --attempt 1");
+        check("-x", "waypost done p --attempt 1 -- -x");
+        check("-`id`", "waypost done p --attempt 1 -- '-`id`'");
+        assert_eq!(on_task("answer", "p", "-x", " yes", " --sign"), "waypost answer p --sign -- -x yes");
     }
 
     #[test]

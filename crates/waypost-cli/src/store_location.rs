@@ -73,7 +73,8 @@ impl StoreLocation {
     /// Whether there is nothing at that location yet.
     pub fn is_absent(&self) -> bool {
         match self.location.split_once(':') {
-            Some(("sqlite" | "file", path)) => !Path::new(path).exists(),
+            // What cannot be looked at is there, and opening it says why.
+            Some(("sqlite" | "file", path)) => Path::new(path).try_exists().is_ok_and(|exists| !exists),
             Some(_) | None => false,
         }
     }

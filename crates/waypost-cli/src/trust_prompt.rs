@@ -13,6 +13,7 @@ use waypost_text::reveal;
 use crate::context::{Context, note_store};
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
+use crate::prompt::{ask_at, unusable};
 use crate::workspace_config::{WorkspaceConfig, account_file};
 
 /// Loads the configuration for a command that runs what it defines. A present person is asked to trust the workspace's. The
@@ -67,11 +68,10 @@ pub fn open(by: &Actor) -> Outcome<Terminal> {
 /// Shows everything that the configuration says, or what changed since it was trusted. Returns whether the person
 /// agrees.
 pub fn ask(brought: &WorkspaceConfig, terminal: &mut Terminal) -> Outcome<bool> {
-    let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
     for line in lines(brought)? {
-        terminal.write_line(&line).map_err(failed)?;
+        terminal.write_line(&line).map_err(unusable)?;
     }
-    let typed = terminal.ask("trust this folder? [y/N] ").map_err(failed)?;
+    let typed = ask_at(terminal, "trust this folder? [y/N] ")?;
     Ok(matches!(typed.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 

@@ -9,6 +9,7 @@ mod follow;
 mod heartbeat;
 mod job_endings;
 mod lease_watch;
+mod left_tasks;
 mod log_upload;
 mod lost_plan;
 mod message;
@@ -297,6 +298,7 @@ impl Runner {
             None => Box::new(FileSlots::new(around.logs.with_file_name("queues"))),
         };
         let copies = shared.then(|| Copies::new(around.logs.clone(), around.worker.clone()));
+        let offers = Offers::of(&follow, &takes);
         let others = Service::new(Arc::clone(&plans), Arc::clone(&config));
         let others = Some(others.with_authenticator(authenticator.clone()));
         let bounds = RunLimits { jobs, takes, keeper, authenticator, others };
@@ -322,7 +324,7 @@ impl Runner {
             scheduler,
             actions: ActionQueue::default(),
             reporters,
-            offers: Offers::of(&follow),
+            offers,
             patience,
             changed,
             aside: false,
@@ -419,7 +421,8 @@ impl Runner {
 
     /// Passes the warnings so far to the observer.
     fn warn(&mut self, watcher: &mut dyn RunObserver) {
-        for remark in std::mem::take(&mut self.remarks) {
+        let left = self.offers.as_mut().map(|offers| offers.left.warnings()).unwrap_or_default();
+        for remark in std::mem::take(&mut self.remarks).into_iter().chain(left) {
             watcher.on_warning(&remark);
         }
         watcher.pause();

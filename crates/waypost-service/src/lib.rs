@@ -75,7 +75,7 @@ pub use import::{ImportDraft, Imported, only_plan};
 pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule, RestorePreview};
 pub use merge_question::MergeQuestion;
-pub use plan_status::{ListedPlan, PlanStatus, PlanStatuses};
+pub use plan_status::{FoundPlans, ListedPlan, PlanStatus, PlanStatuses};
 pub use preview::{
     GroupRole, Preview, PreviewGroup, PreviewTask, Seen, names_digest, plan_preview, preview_digest,
     short_digest,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::SerializeStruct;
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId, Status, Task, Timestamp};
-use waypost_store::{PlanSummary, StoreError, Worker};
+use waypost_store::{PlanSummary, Query, StoreError, Worker};
 use waypost_text::{StatusSign, count, excerpt};
 
 use crate::active_workers::{all_workers, no_worker, takes_tasks_of};
@@ -18,6 +18,10 @@ use crate::service::Service;
 
 /// Plans with more tasks are described by their summary alone.
 const TASKS_READ_MAX: u32 = 10_000;
+/// Plans that are looked at in a search by status; those after them are only said to exist.
+const PLANS_SEARCHED_MAX: usize = 2_000;
+/// How many of them are read at once.
+const PAGE_SEARCHED: usize = 500;
 /// Maximum width of the details of a status, in columns.
 const DETAIL_COLUMNS_MAX: usize = 160;
 /// Maximum number of running tasks that the details name.
@@ -34,6 +38,26 @@ pub struct PlanStatus {
     pub detail: String,
     /// Whether a person has to act before the plan continues as its author meant it.
     pub needs_you: bool,
+}
+
+impl PlanStatus {
+    /// The signs that a plan can have, in the order of a list.
+    pub const SIGNS: [StatusSign; 14] = [
+        StatusSign::Refused,
+        StatusSign::Approval,
+        StatusSign::Asking,
+        StatusSign::Person,
+        StatusSign::Failed,
+        StatusSign::Running,
+        StatusSign::Reported,
+        StatusSign::Paused,
+        StatusSign::Idle,
+        StatusSign::Blocked,
+        StatusSign::Rejected,
+        StatusSign::Draft,
+        StatusSign::Done,
+        StatusSign::Cancelled,
+    ];
 }
 
 impl Serialize for PlanStatus {
@@ -131,7 +155,7 @@ impl Facts {
             has_machine_work: plan.claimable().any(|task| has_work(task) && !is_for_people(&task)),
             has_worker,
             held: counts.held,
-            stopped_by: state.stopped_by.as_ref().map(|by| by.name.clone()),
+            stopped_by: state.stopped_by.as_ref().or_else(|| plan.rejected_by()).map(|by| by.name.clone()),
             is_rejected: !plan.rejection().is_empty(),
         }
     }
@@ -216,6 +240,19 @@ fn needs_you(sign: StatusSign) -> bool {
     }
 }
 
+/// A search for plans by their status.
+#[derive(Debug)]
+pub struct FoundPlans {
+    /// The plans, at most as many as were asked for.
+    pub plans: Vec<ListedPlan>,
+    /// How many were found.
+    pub total: usize,
+    /// Whether there are plans that were not searched.
+    pub more: bool,
+    /// Damage to files of the store.
+    pub warnings: Vec<String>,
+}
+
 /// Decides the statuses of plans: reads the configuration and the workers once.
 #[derive(Debug)]
 pub struct PlanStatuses {
@@ -265,6 +302,33 @@ impl Service {
             Ok(ListedPlan { document: summary.is_document(), state, summary })
         };
         heads.into_iter().map(with_status).collect()
+    }
+
+    /// Finds plans with a status that is `wanted`, at most `query.limit`. The store knows no statuses, so each plan is looked at.
+    pub fn plans_by_status(
+        &self,
+        query: Query,
+        wanted: impl Fn(&PlanStatus) -> bool,
+    ) -> Result<FoundPlans, ServiceError> {
+        let limit = query.limit;
+        let mut query = Query { limit: PAGE_SEARCHED, ..query };
+        let (mut plans, mut searched, mut warnings) = (Vec::new(), 0, Vec::new());
+        let more = loop {
+            let page = self.plans().heads(&query)?;
+            searched += page.items.len();
+            warnings.extend(page.warnings);
+            let found = self.summaries_with_status(page.items)?;
+            plans.extend(found.into_iter().filter(|plan| wanted(&plan.state)));
+            match page.next {
+                Some(next) if plans.len() < limit && searched < PLANS_SEARCHED_MAX => {
+                    query.after = Some(next)
+                }
+                next => break next.is_some(),
+            }
+        };
+        let total = plans.len();
+        plans.truncate(limit);
+        Ok(FoundPlans { plans, total, more, warnings })
     }
 }
 

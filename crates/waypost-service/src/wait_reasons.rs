@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use waypost_config::{Config, Executor};
 use waypost_core::{
     BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, StartRefusal,
     StartRefusalReason, Status, Task, TaskId, Timestamp,
@@ -40,8 +41,13 @@ pub struct Explanation {
     pub warnings: Vec<String>,
 }
 
-/// Explains what a task waits for.
-pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanation, WriteError> {
+/// Explains what a task waits for. Without a configuration, only workers tell which executors are people.
+pub fn why(
+    plans: &PlanStore,
+    config: Option<&Config>,
+    plan: &PlanId,
+    task: &TaskId,
+) -> Result<Explanation, WriteError> {
     let now = plans.store().query(|read| Ok(read.now()))?;
     let mut known = BTreeMap::new();
     for there in plans.view(plan, |plan, _| awaited(plan, task))? {
@@ -60,7 +66,7 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
     })?;
     reasons.extend(held(plans, plan, task)?);
     let is_free = reasons.is_empty();
-    reasons.extend(worker(plans, plan, task, is_free)?);
+    reasons.extend(worker(plans, config, plan, task, is_free)?);
     Ok(Explanation { standing, reasons, warnings })
 }
 
@@ -68,6 +74,7 @@ pub fn why(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Explanatio
 /// there are.
 pub fn why_open(
     plans: &PlanStore,
+    config: Option<&Config>,
     plan: &PlanId,
     max: usize,
 ) -> Result<(Vec<(TaskId, Explanation)>, usize), WriteError> {
@@ -76,7 +83,7 @@ pub fn why_open(
         let open = || plan.tasks().map(|(task, _)| task).filter(is_open);
         (open().take(max).map(|task| task.spec.id.clone()).collect::<Vec<_>>(), open().count())
     })?;
-    let explained = open.into_iter().map(|task| why(plans, plan, &task).map(|why| (task, why)));
+    let explained = open.into_iter().map(|task| why(plans, config, plan, &task).map(|why| (task, why)));
     Ok((explained.collect::<Result<_, _>>()?, total))
 }
 
@@ -254,12 +261,17 @@ fn refused(plan: &Plan, task: &TaskId) -> Vec<Reason> {
 /// nothing else (`is_free`), what the workers of its queue have to do besides.
 fn worker(
     plans: &PlanStore,
+    config: Option<&Config>,
     plan: &PlanId,
     task: &TaskId,
     is_free: bool,
 ) -> Result<Option<Reason>, WriteError> {
     let found = plans.view(plan, |plan, _| startable(plan, task))?;
     let Some(executor) = found else { return Ok(None) };
+    if config.is_some_and(|config| matches!(config.executors.get(&executor), Some(Executor::Human))) {
+        let words = "a person, who does it".to_owned();
+        return Ok(Some(Reason { kind: "person", words, fact: json!({ "executor": executor }) }));
+    }
     let (queue, workers) = workers_of(plans, plan)?;
     let takers: Vec<&Worker> = workers.iter().filter(|worker| worker.executors.contains(&executor)).collect();
     if takers.is_empty() {

@@ -36,9 +36,14 @@ pub fn open_state_file(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(flags).open(path)
 }
 
-/// Creates an empty file, unless there is one. Reports nothing: whoever opens it next does.
-pub(crate) fn make_file(path: &Path) {
-    let _there = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path);
+/// Creates an empty file, unless there is one.
+pub(crate) fn make_file(path: &Path) -> Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !path.exists() => {
+            Err(StoreError::files(path, error))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Maximum number of recovered files beside each other.

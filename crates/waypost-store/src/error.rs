@@ -148,6 +148,9 @@ impl StoreError {
             Self::Files { source, .. } if source.kind() == ErrorKind::IsADirectory => {
                 "name a file, for example sqlite:FOLDER/waypost.db"
             }
+            Self::Files { .. } if self.is_unwritable() => {
+                "let this account read and write the folder and what is in it (`ls -ld` shows who may), or use another store"
+            }
             Self::Files { .. } => "see that the path exists and may be read and written",
             Self::DiskFull { .. } => "free disk space, then try again",
             Self::StoreRemoved { .. } => "put it back, or restore a backup, then start again",

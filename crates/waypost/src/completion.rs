@@ -47,7 +47,9 @@ impl Kind {
             "plan" | "plans" => Some(Self::Plan),
             "what" => Some(Self::PlanOrFile),
             "paths" | "files" | "from_file" | "bundle" => Some(Self::File),
-            "task" | "tasks" | "depends_on" | "no_depends_on" | "hold" if has_plan => Some(Self::Task),
+            "task" | "task_option" | "tasks" | "depends_on" | "no_depends_on" | "hold" if has_plan => {
+                Some(Self::Task)
+            }
             "executor" | "check_executor" => Some(Self::Executor),
             "queue" | "queues" => Some(Self::Queue),
             _ => None,

@@ -10,30 +10,56 @@ mod planning;
 mod webhooks;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use crate::cli::Cli;
 use waypost_cli::context::{Context, Program};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::output::{Color, Output};
-use waypost_cli::{background_sync, links, load_config};
+use waypost_cli::{background_sync, links, load_config, runner};
 
 fn main() -> ExitCode {
     if completion::answer(PROGRAM) {
         return ExitCode::SUCCESS;
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let matches = Cli::command().try_get_matches();
+    let cli = match matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
+        Ok((cli, matches)) => {
+            runner::keep_config(config_option(&matches), takes_config);
+            cli
+        }
         Err(error) => return misread(error),
     };
     let mut context = Context::new(cli.global, PROGRAM);
+    runner::keep_place(&context.place_options());
     waypost_exec::traces::begin(&load_config::variables());
     let outcome = run(&mut context, cli.command);
     waypost_exec::traces::finish();
     ended(context.out, outcome)
+}
+
+/// The option that names the configuration of some commands.
+const CONFIG_OPTION: &str = "config";
+
+/// The configuration that the command line names.
+fn config_option(matches: &ArgMatches) -> Option<&PathBuf> {
+    let (_, mut command) = matches.subcommand()?;
+    while let Some((_, below)) = command.subcommand() {
+        command = below;
+    }
+    command.try_get_one(CONFIG_OPTION).ok().flatten()
+}
+
+/// Whether a command can be given a configuration.
+fn takes_config(verb: &str) -> bool {
+    let mut definition = Cli::command();
+    definition.build();
+    let command = definition.find_subcommand(verb);
+    command.is_some_and(|command| command.get_arguments().any(|argument| argument.get_id() == CONFIG_OPTION))
 }
 
 /// Commands that are named in place of one that does not exist.

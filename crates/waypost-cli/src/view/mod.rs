@@ -17,6 +17,8 @@ use waypost_text::{Role, StatusSign};
 
 use crate::style::Look;
 
+/// Said of a task about which a merge left a question.
+const CLONES_DISAGREE: &str = "clones disagree; `waypost conflicts` lists the questions";
 /// Width of a progress bar.
 const BAR_CELLS: usize = 20;
 

@@ -3,8 +3,9 @@
 use waypost_core::{DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work};
 use waypost_service::waiting_text;
 
-use super::{sign_look, text};
+use super::{CLONES_DISAGREE, sign_look, text};
 use crate::output::Output;
+use crate::runner::typeable;
 use crate::style::Look;
 
 /// Width of the field names.
@@ -136,7 +137,7 @@ fn print_aside(state: &TaskState, out: &mut Output) {
     if let Some(hold) = state.held() {
         let reason = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
         match hold.is_dispute() {
-            true => field(out, "disputed", "clones disagree; `waypost conflicts` lists the questions"),
+            true => field(out, "disputed", &typeable(CLONES_DISAGREE)),
             false => field(out, "held", &format!("by {}{reason}", hold.by)),
         }
     }

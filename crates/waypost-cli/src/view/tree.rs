@@ -4,8 +4,9 @@ use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
 use waypost_service::is_to_be_skipped;
 use waypost_text::StatusSign;
 
-use super::{sign_look, text};
+use super::{CLONES_DISAGREE, sign_look, text};
 use crate::output::Output;
+use crate::runner::typeable;
 use crate::style::Look;
 
 /// Maximum depth that is drawn; deeper tasks show their level as a number.
@@ -221,9 +222,7 @@ fn below(task: &Task, standing: EffectiveStatus) -> Vec<String> {
         EffectiveStatus::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
-        EffectiveStatus::Disputed => {
-            lines.push("clones disagree; `waypost conflicts` lists the questions".to_owned())
-        }
+        EffectiveStatus::Disputed => lines.push(typeable(CLONES_DISAGREE).into_owned()),
         EffectiveStatus::Held => lines.extend(state.held().map(|hold| match hold.reason.as_str() {
             "" => format!("held by {}", hold.by),
             reason => format!("held by {}: {reason}", hold.by),

@@ -378,10 +378,14 @@ impl Plan {
     /// Says who rejected the plan as it is now, and why; empty if nobody did.
     pub fn rejection(&self) -> String {
         let state = &self.state;
-        match &state.stopped_by {
-            Some(by) if state.phase == Phase::Draft && state.reason.is_empty() => format!("{by} rejected it"),
-            Some(by) if state.phase == Phase::Draft => format!("{by} rejected it ({:?})", state.reason),
-            Some(_) | None => String::new(),
+        if state.phase != Phase::Draft {
+            return String::new();
+        }
+        match (&state.stopped_by, state.reason.as_str()) {
+            (Some(by), "") => format!("{by} rejected it"),
+            (Some(by), reason) => format!("{by} rejected it ({reason:?})"),
+            // It was changed, and changed back: the reason of then is gone.
+            (None, _) => self.rejected_by().map(|by| format!("{by} rejected it")).unwrap_or_default(),
         }
     }
 

@@ -12,8 +12,8 @@ use waypost_core::{
 };
 use waypost_formats::{Dialect, Reading};
 use waypost_service::{
-    Caller, CreateOptions, EditOp, Hint, ListedPlan, PlanStatus, ServiceError, Subject, approval_note,
-    only_plan, question_digest,
+    Caller, CreateOptions, EditOp, FoundPlans, Hint, ListedPlan, PlanStatus, ServiceError, Subject,
+    approval_note, only_plan, question_digest,
 };
 use waypost_store::{ArchiveFilter, Page, PlanSummary, Query, Sort};
 use waypost_text::StatusSign;
@@ -30,8 +30,6 @@ pub(super) const TEXT_NAME: &str = "the text";
 /// Plans on a page: default and maximum.
 const PLANS_DEFAULT: usize = 50;
 const PLANS_MAX: usize = 500;
-/// Maximum number of plans that are searched for those that need a person.
-const PLANS_SEARCHED_MAX: usize = 2_000;
 /// Maximum number of questions and of running tasks listed with a plan.
 const NAMES_MAX: usize = 500;
 /// Maximum number of failed tasks listed with a plan.
@@ -115,25 +113,12 @@ pub(crate) fn list(
     Ok(Versioned::of(PlanPage { plans, total, next, more: None, warnings }))
 }
 
-/// Returns the plans that need a person, at most `limit`. The store does not know which do, so they are searched for.
+/// Returns the plans that need a person, at most `limit`.
 fn needing_you(api: &Api, query: Query) -> Result<Versioned<PlanPage>, Problem> {
-    let limit = query.limit;
-    let mut query = Query { sort: Sort::Attention, limit: PLANS_MAX, ..query };
-    let (mut plans, mut read, mut warnings) = (Vec::new(), 0, Vec::new());
-    let more = loop {
-        let page = api.plans().heads(&query)?;
-        read += page.items.len();
-        warnings.extend(page.warnings);
-        let found = api.service.summaries_with_status(page.items)?;
-        plans.extend(found.into_iter().filter(|plan| plan.state.needs_you));
-        match page.next {
-            Some(next) if plans.len() < limit && read < PLANS_SEARCHED_MAX => query.after = Some(next),
-            next => break next.is_some(),
-        }
-    };
-    let total = plans.len() as u64;
-    plans.truncate(limit);
-    Ok(Versioned::of(PlanPage { plans, total, next: None, more: Some(more), warnings }))
+    let query = Query { sort: Sort::Attention, ..query };
+    let FoundPlans { plans, total, more, warnings } =
+        api.service.plans_by_status(query, |state| state.needs_you)?;
+    Ok(Versioned::of(PlanPage { plans, total: total as u64, next: None, more: Some(more), warnings }))
 }
 
 /// A plan to create.

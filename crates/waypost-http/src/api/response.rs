@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Problem as PlanProblem, ProblemLocation, Refusal};
 use waypost_service::{Hint, PersonAct, ServiceError, SharingError, WriteReply, WrongOperation};
 use waypost_store::{StoreError, WriteError};
-use waypost_text::{escape_json, sanitize};
+use waypost_text::{escape_json, sanitize, shell_word};
 
 use crate::load_limits::Overload;
 
@@ -336,7 +336,7 @@ pub(super) fn hint_text(hint: Hint) -> String {
         }
         Hint::LeaveToOthers => "an agent or a person does this, with a token of its own".to_owned(),
         Hint::Sign { act: PersonAct { verb, plan, task }, touch } => {
-            let task = task.map(|task| format!(" {task}")).unwrap_or_default();
+            let task = task.map(|task| format!(" {}", shell_word(task.as_str()))).unwrap_or_default();
             let key = if touch { " with a security key" } else { "" };
             format!("a browser cannot sign: run `waypost {verb} {plan}{task} --sign` in a terminal{key}")
         }

@@ -145,7 +145,7 @@ pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
     })?;
     let (mut value, version, warnings) = found.map_err(|refusal: Refusal| ServiceError::from(refusal))?;
     value["attempts"] = json!(attempts_of(api, &id, &task)?);
-    value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
+    value["why"] = json!(why(api.plans(), Some(&config), &id, &task)?.reasons);
     Ok(Versioned::at(value, version).warned(&warnings))
 }
 

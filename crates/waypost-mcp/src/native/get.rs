@@ -164,7 +164,8 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
 /// Returns what a task that is neither running nor finished waits for, including holders of locks.
 fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, ToolError> {
     let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
-    let why = waypost_service::why(call.workspace.plans(), plan, &task)?;
+    let why =
+        waypost_service::why(call.workspace.plans(), call.service().config().ok().as_deref(), plan, &task)?;
     let waits = match why.standing {
         Some(
             EffectiveStatus::Blocked

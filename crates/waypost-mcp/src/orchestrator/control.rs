@@ -83,7 +83,8 @@ pub(super) fn why(call: &Call) -> Result<Answer, ToolError> {
     let TaskArgs { plan, task } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
-    let why = waypost_service::why(call.workspace.plans(), &id, &task)?;
+    let why =
+        waypost_service::why(call.workspace.plans(), call.service().config().ok().as_deref(), &id, &task)?;
     // The structured facts add nothing to the messages: omit them to keep the reply small.
     let waits: Vec<Value> =
         why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();

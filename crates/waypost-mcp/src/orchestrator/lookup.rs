@@ -3,6 +3,7 @@
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId, TaskId};
 use waypost_service::{no_worker, resolve_task, start_refusal_hint, start_refusal_text};
+use waypost_text::shell_word;
 
 use crate::hints::ask_person;
 use crate::reply_text;
@@ -45,7 +46,7 @@ pub(super) fn next(call: &Call, plan: &Plan, workers: usize) -> Option<String> {
         }
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
-            let worker = call.person_runs(&format!("worker --queue {queue}"));
+            let worker = call.person_runs(&format!("worker --queue {}", shell_word(queue)));
             let run = call.person_runs(&format!("run {id}"));
             Some(format!("{}: {worker}, or for this plan alone {run}", no_worker(queue)))
         }

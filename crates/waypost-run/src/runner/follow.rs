@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use waypost_core::PlanId;
 use waypost_store::{PlanStore, StoreError};
 
+use super::left_tasks::LeftTasks;
 use super::message::Message;
+use crate::scheduler::TaskFilter;
 
 /// The longest single wait for a change of the store, after which the thread checks whether the run is over.
 const WATCH_WAIT: Duration = Duration::from_secs(1);
@@ -35,16 +37,22 @@ pub(super) struct Offers {
     pub(super) next_search: Instant,
     /// The versions of plans that a search found to have nothing for this run.
     pub(super) unwanted: BTreeMap<PlanId, u64>,
+    /// What is left to others because no executor works on it here.
+    pub(super) left: LeftTasks,
 }
 
 impl Offers {
-    pub(super) fn of(follow: &Follow) -> Option<Self> {
+    pub(super) fn of(follow: &Follow, takes: &TaskFilter) -> Option<Self> {
         match follow {
             Follow::Plans(_) => None,
-            Follow::Queues(queues) => {
-                let (queues, next_search) = (queues.iter().cloned().collect(), Instant::now());
-                Some(Self { queues, seen: 0, more: false, next_search, unwanted: BTreeMap::new() })
-            }
+            Follow::Queues(queues) => Some(Self {
+                queues: queues.iter().cloned().collect(),
+                seen: 0,
+                more: false,
+                next_search: Instant::now(),
+                unwanted: BTreeMap::new(),
+                left: LeftTasks::new(takes.executors.is_none()),
+            }),
         }
     }
 }

@@ -101,8 +101,13 @@ impl Runner {
     fn consider(&mut self, id: &PlanId) -> Result<(), WriteError> {
         let Some(offers) = &mut self.offers else { return Ok(()) };
         let (queues, scheduler) = (&offers.queues, &self.scheduler);
+        let (left, config) = (&mut offers.left, &self.config);
         let (version, wanted) = self.plans.with_plan(id, |plan| {
-            let wanted = queues.contains(Config::queue_name(&plan.spec().queue)) && scheduler.wants(plan);
+            let is_in_queue = queues.contains(Config::queue_name(&plan.spec().queue));
+            if is_in_queue {
+                left.look(plan, config);
+            }
+            let wanted = is_in_queue && scheduler.wants(plan);
             (plan.version(), wanted.then(|| scheduler.urgency(plan)))
         })?;
         let Some(urgency) = wanted else {

@@ -4,6 +4,9 @@ use waypost_core::{PlanId, TaskId};
 use waypost_exec::AttemptKey;
 use waypost_store::StoreError;
 
+/// Plans that a warning names.
+const PLANS_NAMED_MAX: usize = 5;
+
 /// A warning for the operator of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -45,6 +48,15 @@ pub enum RunWarning {
     ReportRefused {
         /// The refusal, as a message.
         why: String,
+    },
+    /// No task of these active plans names an executor, so that no worker ever does anything for them.
+    NoExecutor { plans: Vec<PlanId> },
+    /// A task names an executor that the configuration of this worker does not have. It leaves all its tasks to others.
+    UnknownExecutor {
+        executor: String,
+        plan: PlanId,
+        /// The first such task.
+        task: TaskId,
     },
     /// This worker was asked to drain through the store.
     DrainAsked,
@@ -93,6 +105,26 @@ impl std::fmt::Display for RunWarning {
             Self::PlanLost { why, .. } => write!(f, "{why}"),
             Self::JobLeft { plan, task, why } => write!(f, "{plan}/{task}: {why}; it is tried again"),
             Self::ReportRefused { why } => write!(f, "a report came too late and was refused: {why}"),
+            Self::NoExecutor { plans } => {
+                let names: Vec<&str> = plans.iter().take(PLANS_NAMED_MAX).map(PlanId::as_str).collect();
+                let of = if let [_] = names.as_slice() { "plan" } else { "the plans" };
+                let more = match plans.len().saturating_sub(names.len()) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                write!(
+                    f,
+                    "no task of {of} {}{more} names an executor, so workers have nothing to do there: `waypost run {} \
+                     --executor NAME` runs its tasks with one, `waypost next {1} --claim` is for people and agents",
+                    names.join(", "),
+                    names.first().unwrap_or(&"PLAN")
+                )
+            }
+            Self::UnknownExecutor { executor, plan, task } => write!(
+                f,
+                "task {task} of plan {plan} names the executor {executor}, which the configuration of this worker does not \
+                 have: its tasks are left to other workers"
+            ),
             Self::DrainAsked => write!(f, "this worker was told to drain (`waypost workers drain`)"),
             Self::StoreMigrated { schema } => write!(
                 f,

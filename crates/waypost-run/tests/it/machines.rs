@@ -264,7 +264,7 @@ fn a_worker_that_finds_its_queue_full_says_so_and_why_names_it() {
     let waits = |worker: &Worker| worker.name.starts_with("barn") && worker.waits_for == ["default"];
     until("the wait", || plans.workers(None, 10).unwrap().0.items.iter().any(waits));
     let ready = plans.with_plan(&plan, |plan| plan.ready().next().map(|task| task.spec.id.clone())).unwrap();
-    let told = why(&plans, &plan, &ready.unwrap()).unwrap();
+    let told = why(&plans, None, &plan, &ready.unwrap()).unwrap();
     let queue = told.reasons.iter().find(|reason| reason.kind == "queue").unwrap();
     assert!(queue.words.contains("a slot of queue default: 1 are taken"), "{}", queue.words);
     assert_eq!(heard.started.load(Ordering::Acquire), 0);
@@ -493,7 +493,7 @@ fn an_urgent_plan_takes_the_place_of_a_less_urgent_one_and_starts_next() {
     let (thread, controller, heard) = begin(place.worker("mill", &text, ExitPolicy::UntilAsked));
     until("a program", || place.noted().len() == 1);
     let last = PlanId::new(format!("p{}", MANY - 1)).unwrap();
-    let waits = why(&plans, &last, &id("t1")).unwrap().reasons;
+    let waits = why(&plans, None, &last, &id("t1")).unwrap().reasons;
     assert_eq!(
         waits.iter().map(|reason| reason.words.as_str()).collect::<Vec<_>>(),
         [
@@ -567,13 +567,13 @@ fn why_names_what_a_task_of_a_run_waits_for_and_not_a_lack_of_workers() {
     let request = WriteRequest { plan: of, by, commands, known_version: None, lease_seconds: None };
     direct_writes::write(&plans, request);
     let kinds = |task: &str| -> Vec<&str> {
-        why(&plans, &plan, &id(task)).unwrap().reasons.iter().map(|reason| reason.kind).collect()
+        why(&plans, None, &plan, &id(task)).unwrap().reasons.iter().map(|reason| reason.kind).collect()
     };
     assert_eq!(kinds("b"), ["turn"]);
     assert_eq!(kinds("c"), ["check"], "the run makes the check as soon as it has a slot");
     controller.say(Control::Drain);
     until("the registry", || plans.workers(None, 10).unwrap().0.items[0].draining);
-    let waits = why(&plans, &plan, &id("b")).unwrap().reasons;
+    let waits = why(&plans, None, &plan, &id("b")).unwrap().reasons;
     assert_eq!(waits.len(), 1, "{waits:?}");
     assert_eq!(
         (waits[0].kind, waits[0].words.as_str()),

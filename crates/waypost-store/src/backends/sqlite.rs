@@ -170,11 +170,14 @@ impl SqliteStore {
             let error = std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder");
             return Err(StoreError::files(path, error));
         }
+        if let Err(error @ (Errno::ACCESS | Errno::PERM)) = access(path, Access::READ_OK) {
+            return Err(StoreError::files(path, error.into()));
+        }
         if is_read_only(path) {
             return Self::open_existing(path, durability, FileAccess::Read);
         }
         crate::dirs::make_folder(folder_of(path))?;
-        crate::dirs::make_file(path);
+        crate::dirs::make_file(path)?;
         Self::open_existing(path, durability, FileAccess::Write)
     }
 

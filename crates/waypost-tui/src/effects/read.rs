@@ -272,7 +272,7 @@ impl EffectContext {
         let (state, about, remarks) = known.unwrap_or_default();
         let mut detail = TaskDetail { about, remarks, ..TaskDetail::default() };
         if state.status == Status::Pending {
-            let why = why(&plans, &plan.id, task)?;
+            let why = why(&plans, Some(&workspace.config), &plan.id, task)?;
             detail.why = why.reasons.into_iter().map(|reason| reason.words).collect();
         }
         if state.attempt == 0 {

@@ -14,6 +14,7 @@ use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::options::{Guard, within};
 use waypost_cli::question_prompt::OpenQuestion;
+use waypost_cli::runner::command;
 use waypost_cli::signing::SigningKey;
 use waypost_cli::view::text;
 
@@ -167,7 +168,7 @@ impl Answer {
         for row in &rows {
             context.out.line(&row.line);
         }
-        context.out.say("answer with: waypost answer PLAN TASK");
+        context.out.say(format!("answer with: {}", command("waypost answer PLAN TASK")));
         if let Some(next) = next {
             context.out.say(format!("for more, add --cursor '{next}'"));
         }

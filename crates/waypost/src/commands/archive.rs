@@ -7,7 +7,7 @@ use waypost_service::{PersonAct, PersonVerb, ServiceError};
 
 use waypost_cli::context::{Context, PlanWrite};
 use waypost_cli::error::{Failure, Outcome};
-use waypost_cli::output;
+use waypost_cli::prompt;
 
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
@@ -51,13 +51,14 @@ impl Delete {
         let (found, by, guard) = self.on.find(context)?;
         if !self.purge {
             let reply = found.service.archive(&by, &found.id, guard)?;
-            return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
+            let said = format!("archived; `waypost unarchive {}` restores it", found.id);
+            return context.done(&found, &reply, &said);
         }
         if by.actor.kind != ActorKind::Person {
             let act = PersonAct::on_plan(PersonVerb::Purge, &found.id);
             return Err(ServiceError::NeedsPerson { what: "purge a plan", by: by.actor, act }.into());
         }
-        if !output::can_ask() {
+        if !prompt::can_ask() {
             let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);
             let hint = format!(
                 "run `waypost delete {0} --purge` in a terminal, or archive it: `waypost archive {0}`",
@@ -71,8 +72,7 @@ impl Delete {
             found.id
         ));
         let question = "Type its id to confirm:";
-        let answer = output::ask(question).map_err(|error| Failure::failed(error.to_string(), ""))?;
-        if answer != found.id.as_str() {
+        if prompt::ask(question)?.as_deref() != Some(found.id.as_str()) {
             return Err(Failure::failed("the id was not confirmed; nothing was purged", ""));
         }
         found.service.purge(&by, &found.id)?;

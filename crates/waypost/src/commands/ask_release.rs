@@ -8,6 +8,7 @@ use super::task_lifecycle::{Reporter, TaskArgs};
 use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::options::Guard;
+use waypost_cli::runner::{command, on_task};
 
 const ASK_EXAMPLES: &str = "\
 The task is released, and ready again once a person has answered (`waypost answer`).
@@ -42,7 +43,8 @@ impl AskPerson {
         let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
         let said = format!("{task} waits for a person's answer");
         context.done_task(&found, &reply, &task, &said)?;
-        context.out.say(format!("a person answers with: waypost answer {} {task} ANSWER", found.id));
+        let answer = on_task("answer", &found.id, &task, " ANSWER", "");
+        context.out.say(format!("a person answers with: {}", command(&answer)));
         Ok(())
     }
 }

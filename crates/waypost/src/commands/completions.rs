@@ -64,7 +64,10 @@ pub(crate) struct Man {
 
 impl Man {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let failed = |error: std::io::Error| Failure::file(&self.folder, &error);
+        let failed = |error: std::io::Error| Failure {
+            hint: "name a folder that is empty, and that you can write".to_owned(),
+            ..Failure::file(&self.folder, &error)
+        };
         fs::create_dir_all(&self.folder).map_err(failed)?;
         clap_mangen::generate_to((context.program.definition)(), &self.folder).map_err(failed)
     }

@@ -9,6 +9,7 @@ use waypost_cli::files;
 use waypost_cli::runner;
 use waypost_cli::shared_branch;
 use waypost_cli::view::text;
+use waypost_text::shell_word;
 
 /// Columns of a version that stands on the line of its author.
 const VALUE_COLUMNS_MAX: usize = 60;
@@ -126,7 +127,8 @@ fn show(context: &mut Context, plan: &str, conflict: &Conflict) {
         AnswerKind::Dismiss => "--dismiss",
     });
     let options = options.collect::<Vec<_>>().join(" | ");
-    let answer = format!("waypost resolve {place} {} {options}", conflict.subject);
+    let (place, subject) = (shell_word(&place), shell_word(&conflict.subject));
+    let answer = format!("waypost resolve {place} {subject} {options}");
     context.out.line(format!("  answer: {}", runner::command(&answer)));
 }
 

@@ -14,7 +14,7 @@ use waypost_config::{Config, Layer, Origin};
 use waypost_run::{Options, Runner};
 use waypost_service::{Caller, Guard, Service};
 use waypost_store::{Durability, PlanStore, open};
-use waypost_text::hex;
+use waypost_text::{hex, shell_word};
 
 use self::plan::{CONFIG, broken, store_in, submit};
 use self::tour::Tour;
@@ -31,13 +31,15 @@ const FILES: [(&str, &str); 3] = [
     ("views.ts", "export const show = (item: Item) => item.name;\n"),
 ];
 
+/// What to do when it fails: its plan and its logs are gone.
+const KEEP_HINT: &str = "`waypost demo --plain --keep` keeps the folder with its plan and its logs";
 /// Nobody is asked: everything is compiled in.
 const WITHOUT_APPROVAL: &str = "approval = \"never\"\n";
 
 const EXAMPLES: &str = "\
-Three tasks rename a type in three files at the same time, then a fourth checks all of them. Works in a \
-new temporary folder and removes it at the end. At a terminal it is a tour: approval, a failure, why, a \
-fix, and the run that continues. Without one, or with --plain, it only runs the plan.
+Three tasks rename a type in three files at the same time, a fourth checks all of them, and a fifth bundles the result. \
+Works in a new temporary folder and removes it at the end. At a terminal it is a tour: approval, a failure (a file that \
+the plan forgot), why, a fix, and the run that continues. Without one, or with --plain, it only runs the plan.
 
 Examples:
   waypost demo
@@ -60,11 +62,16 @@ impl Demo {
         let tour = if self.plain { None } else { Tour::begin(context, &folder.path)? };
         let ended = match tour {
             Some(tour) => tour.run(),
-            None => run_plain(context, &folder.path),
+            // What it names goes with the folder.
+            None => run_plain(context, &folder.path).map_err(|failure| Failure {
+                hint: if self.keep { String::new() } else { KEEP_HINT.to_owned() },
+                ..failure
+            }),
         };
         if self.keep {
-            let path = folder.path.display();
-            context.out.say(format!("kept {path}: look at it with `waypost -C {path} show demo`"));
+            let path = folder.path.display().to_string();
+            let word = shell_word(&path);
+            context.out.say(format!("kept {path}: look at it with `waypost -C {word} show demo`"));
             std::mem::forget(folder);
         }
         ended
@@ -106,7 +113,13 @@ impl Folder {
         getrandom::fill(&mut bytes).map_err(|error| Failure::failed(error.to_string(), ""))?;
         let path = std::env::temp_dir().join(format!("waypost-demo-{}", hex(&bytes)));
         let failed = |error: &std::io::Error| Failure::file(&path, error);
-        fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| failed(&error))?;
+        fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
+            let hint = format!(
+                "set TMPDIR to a folder that can be written; it names {}",
+                path.parent().unwrap_or(&path).display()
+            );
+            Failure { hint, ..failed(&error) }
+        })?;
         let folder = Self { path: path.clone() };
         fs::DirBuilder::new().mode(0o700).create(path.join(FOLDER)).map_err(|error| failed(&error))?;
         for (name, text) in FILES {

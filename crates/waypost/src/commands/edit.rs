@@ -11,7 +11,7 @@ use waypost_service::SourceText;
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::options::Guard;
-use waypost_cli::{files, output};
+use waypost_cli::{files, prompt};
 
 /// The editor if none is configured and there is a terminal.
 const EDITOR_DEFAULT: &str = "vi";
@@ -80,10 +80,11 @@ impl Edit {
                 let _gone = std::fs::remove_file(&path);
                 return Ok(());
             };
-            if failure.exit == Exit::Invalid && output::can_ask() && !context.out.json {
+            if failure.exit == Exit::Invalid && prompt::can_ask() && !context.out.json {
                 context.out.failure(&failure);
-                let answer = output::ask("Edit it again? [Y/n]").unwrap_or_else(|_| "n".to_owned());
-                if matches!(answer.trim(), "" | "y" | "Y" | "yes") {
+                // Ctrl-C and Ctrl-D are no answers, and keep the draft.
+                let answer = prompt::ask("Edit it again? [Y/n]").ok().flatten();
+                if answer.is_some_and(|answer| matches!(answer.trim(), "" | "y" | "Y" | "yes")) {
                     continue;
                 }
             }
@@ -138,7 +139,7 @@ fn editor() -> Outcome<String> {
         .find_map(|name| std::env::var(name).ok().filter(|name| !name.trim().is_empty()));
     match said {
         Some(editor) => Ok(editor),
-        None if output::can_ask() => Ok(EDITOR_DEFAULT.to_owned()),
+        None if prompt::can_ask() => Ok(EDITOR_DEFAULT.to_owned()),
         None => Err(Failure::failed(
             "no terminal, and neither VISUAL nor EDITOR is set",
             "set EDITOR, or use `waypost export` and `waypost update` on a file",

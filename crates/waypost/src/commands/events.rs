@@ -12,6 +12,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::options::within;
 use waypost_cli::output::json_line;
+use waypost_cli::runner::command;
 use waypost_cli::view::text;
 
 /// Versions read at a time, and the default limit.
@@ -91,7 +92,8 @@ impl Events {
         if entries.len() == self.limit
             && let Some(last) = entries.last()
         {
-            context.out.say(format!("more: waypost events --cursor {}", last.sequence));
+            let more = format!("waypost events --cursor {}", last.sequence);
+            context.out.say(format!("more: {}", command(&more)));
         }
         Ok(())
     }
@@ -212,7 +214,8 @@ fn single(
                 context.out.say(format!("{versions} without events: lost when a file was damaged"));
             }
             if page.more {
-                context.out.say(format!("more: waypost events --cursor {cursor}"));
+                let more = format!("waypost events --cursor {cursor}");
+                context.out.say(format!("more: {}", command(&more)));
             }
             return Ok(());
         }

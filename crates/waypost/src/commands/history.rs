@@ -8,6 +8,7 @@ use waypost_store::{HISTORY_PAGE, VersionRecord};
 use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::options::within;
+use waypost_cli::runner::command;
 use waypost_cli::style::Look;
 use waypost_cli::view::table::{self, Cell};
 use waypost_cli::view::text;
@@ -72,7 +73,8 @@ impl History {
             context.out.say(pruned.describe());
         }
         if after > 0 {
-            context.out.say(format!("earlier: waypost history {} --before {}", found.id, after + 1));
+            let earlier = format!("waypost history {} --before {}", found.id, after + 1);
+            context.out.say(format!("earlier: {}", command(&earlier)));
         }
         Ok(())
     }

@@ -23,9 +23,10 @@ use self::merge::{Entry, Launcher, Merged, Unmergeable};
 use self::report::{ChangeResult, Report};
 use crate::instructions;
 use waypost_cli::context::Context;
-use waypost_cli::error::Outcome;
+use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::files;
 use waypost_cli::load_config::{self, Folders};
-use waypost_cli::output;
+use waypost_cli::prompt;
 use waypost_cli::repository;
 use waypost_cli::runner::{NAME, runner_of};
 use waypost_cli::store_location::IGNORED;
@@ -121,7 +122,12 @@ impl Init {
         let is_trusted = || load_config::not_trusted(&folders, by).is_ok_and(|why| why.is_none());
         let was_trusted = is_trusted();
         let was_there = folders.own.join(CONFIG_FILE).symlink_metadata().is_ok();
-        for step in self.steps(&folders, &hosts, &entry) {
+        let steps = self.steps(&folders, &hosts, &entry);
+        if !self.print {
+            must_be_writable(&steps, &folders)?;
+        }
+        let consents = self.consents(context, &steps, by == ActorKind::Person)?;
+        for (step, consent) in steps.into_iter().zip(consents) {
             // A file that imports what was not written would say nothing.
             if step.is_text(IMPORT) && report.has(AGENTS, ChangeResult::Refused) {
                 let why = format!("{AGENTS}, which it imports, could not be written");
@@ -132,7 +138,7 @@ impl Init {
                 report.add(step, ChangeResult::Declined);
                 continue;
             }
-            match self.apply(context, &step, by == ActorKind::Person) {
+            match self.apply(&step, consent) {
                 Ok(fate) => report.add(step, fate),
                 // One file that cannot be written keeps no other from being set up.
                 Err(failure) => report.add(step.refused(failure.message), ChangeResult::Refused),
@@ -204,8 +210,43 @@ impl Init {
         }
     }
 
-    /// Applies one change, as far as it is permitted.
-    fn apply(&self, context: &Context, step: &FileChange, is_person: bool) -> Outcome<ChangeResult> {
+    /// Asks about every existing file before anything is written, so that a person who leaves at a question has changed nothing.
+    /// Returns for each change why it is not made, if it is not.
+    fn consents(
+        &self,
+        context: &Context,
+        steps: &[FileChange],
+        is_person: bool,
+    ) -> Outcome<Vec<Option<ChangeResult>>> {
+        let consent = |step: &FileChange| {
+            let What::Change { .. } = step.what else { return Ok(None) };
+            if self.print {
+                return Ok(None);
+            }
+            if !is_person {
+                return Ok(Some(ChangeResult::NeedsPerson));
+            }
+            if self.yes {
+                return Ok(None);
+            }
+            if !prompt::can_ask() || context.out.json {
+                return Ok(Some(ChangeResult::NeedsYes));
+            }
+            for line in report::shown(step) {
+                context.out.say(line);
+            }
+            let agreed = prompt::confirm(&format!("change {}? [y/N]", step.name));
+            let agreed = agreed.map_err(|failure| {
+                let message = format!("{}, and nothing was written", failure.message);
+                Failure { message, ..failure }
+            })?;
+            Ok((!agreed).then_some(ChangeResult::Declined))
+        };
+        steps.iter().map(consent).collect()
+    }
+
+    /// Makes one change, unless a reason says why not.
+    fn apply(&self, step: &FileChange, why_not: Option<ChangeResult>) -> Outcome<ChangeResult> {
         let is_new = match &step.what {
             What::Same => return Ok(ChangeResult::Same),
             What::Kept(_) => return Ok(ChangeResult::Kept),
@@ -217,26 +258,11 @@ impl Init {
         if self.print {
             return Ok(if is_new { ChangeResult::WouldCreate } else { ChangeResult::WouldChange });
         }
-        if is_new {
-            step.write()?;
-            return Ok(ChangeResult::Created);
-        }
-        if !is_person {
-            return Ok(ChangeResult::NeedsPerson);
-        }
-        if !self.yes {
-            if !output::can_ask() || context.out.json {
-                return Ok(ChangeResult::NeedsYes);
-            }
-            for line in report::shown(step) {
-                context.out.say(line);
-            }
-            if !output::says_yes(&format!("change {}? [y/N]", step.name)) {
-                return Ok(ChangeResult::Declined);
-            }
+        if let Some(why_not) = why_not {
+            return Ok(why_not);
         }
         step.write()?;
-        Ok(ChangeResult::Changed)
+        Ok(if is_new { ChangeResult::Created } else { ChangeResult::Changed })
     }
 
     /// The changes to all files, each file once.
@@ -327,6 +353,29 @@ impl Init {
             ));
         }
     }
+}
+
+/// Refuses to begin in a workspace in which this account can create nothing. A single file that it cannot write keeps no other
+/// from being set up.
+fn must_be_writable(steps: &[FileChange], folders: &Folders) -> Outcome {
+    let root = folders.own.parent().unwrap_or(&folders.own);
+    for folder in [folders.workspace.as_path(), root] {
+        let real = folder.canonicalize();
+        let real = real.map_err(|error| Failure::file(folder, &error))?;
+        let is_written_there = |step: &FileChange| {
+            let nearest = step.path.ancestors().skip(1).find(|above| above.is_dir());
+            matches!(step.what, What::New(_) | What::Change { .. }) && nearest == Some(&real)
+        };
+        if steps.iter().any(is_written_there)
+            && let Err(error) = files::may_create_in(&real)
+        {
+            let message = format!("{} cannot be written: {error}", real.display());
+            let hint =
+                "nothing was changed; let this account write there, or name another folder with -C DIR";
+            return Err(Failure::failed(message, hint));
+        }
+    }
+    Ok(())
 }
 
 /// The name in messages of a file in Waypost's own folder.

@@ -10,6 +10,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::links::{FileChange, Link, LinkedFile, Reporting, Synced, sync};
 use waypost_cli::view::text;
+use waypost_text::shell_word;
 
 const LINK_EXAMPLES: &str = "\
 The files of a linked folder stay files of the program that they belong to. Before and after every command, files that were \
@@ -66,7 +67,10 @@ impl LinkFolder {
             context.out.line(line);
         }
         let count = text::count(linked.len(), "plan");
-        context.out.say(format!("{shown} is linked with {count}; `waypost unlink {shown}` ends it"));
+        context.out.say(format!(
+            "{shown} is linked with {count}; `waypost unlink {}` ends it",
+            shell_word(&shown.to_string())
+        ));
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use waypost_core::Phase;
-use waypost_service::ListedPlan;
-use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
+use waypost_service::{ListedPlan, PlanStatus, Service};
+use waypost_store::{ArchiveFilter, Page, PlanStore, Query, Sort};
 use waypost_text::StatusSign;
 
 use waypost_cli::context::Context;
@@ -29,6 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost list
   waypost list --phase active,paused --owner planner
+  waypost list --state rejected
   waypost list --search jwt --sort title
   waypost list --archived";
 
@@ -38,6 +39,9 @@ pub(crate) struct List {
     /// Only plans in one of these phases
     #[arg(long, value_delimiter = ',', value_parser = phase)]
     phase: Vec<Phase>,
+    /// Only plans in one of these states
+    #[arg(long, value_delimiter = ',', value_parser = state(), conflicts_with = "cursor")]
+    state: Vec<StatusSign>,
     /// Only plans with exactly this note
     #[arg(long, alias = "status")]
     note: Option<String>,
@@ -72,6 +76,15 @@ fn phase(text: &str) -> Result<Phase, String> {
     text.replace('-', "_").parse().map_err(unknown)
 }
 
+/// Parses the name of a state that a plan can be in.
+fn state() -> impl TypedValueParser<Value = StatusSign> {
+    let names = PlanStatus::SIGNS.iter().map(|sign| sign.name());
+    PossibleValuesParser::new(names).try_map(|name| {
+        let found = PlanStatus::SIGNS.iter().find(|sign| sign.name() == name);
+        found.copied().ok_or("no such state")
+    })
+}
+
 fn sort() -> impl TypedValueParser<Value = Sort> {
     PossibleValuesParser::new(["updated", "attention", "created", "title", "id"]).try_map(|word| word.parse())
 }
@@ -80,6 +93,7 @@ impl List {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         within("--limit", self.limit, 1..=PLANS_MAX)?;
         let narrowed = !self.phase.is_empty()
+            || !self.state.is_empty()
             || [&self.note, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
         let query = Query {
             shelf: match (self.archived, self.all) {
@@ -98,7 +112,7 @@ impl List {
             ..Query::default()
         };
         let plans = context.plans()?;
-        let page = plans.heads(&query)?;
+        let page = page(&context.service(&plans), &query, &self.state)?;
         context.note_damage(&page.warnings);
         let is_first = !narrowed && query.after.is_none();
         let foreign = match is_first.then(|| context.folders()) {
@@ -106,9 +120,7 @@ impl List {
             Some(Err(_)) | None => Vec::new(),
         };
         if context.out.json {
-            let plans: Vec<_> = page.items.iter().map(PlanSummary::to_json).collect();
             let mut page = page.to_json("plans");
-            page["plans"] = plans.into();
             if !foreign.is_empty() {
                 page["other_folders"] = foreign.iter().map(ForeignFolder::to_json).collect();
             }
@@ -127,10 +139,10 @@ impl List {
             return Ok(());
         }
         let now = text::now();
-        let listed = context.service(&plans).summaries_with_status(page.items.clone())?;
-        let rows: Vec<Vec<Cell>> = listed.iter().map(|plan| row(plan, now)).collect();
+        let rows: Vec<Vec<Cell>> = page.items.iter().map(|plan| row(plan, now)).collect();
         table::print(&mut context.out, &["ID", "STATE", "DONE", "VER", "AGE", "TITLE"], &rows);
-        for head in page.items.iter().filter(|head| head.is_refused()).take(REFUSALS_SHOWN_MAX) {
+        let refused = page.items.iter().map(|plan| &plan.summary).filter(|head| head.is_refused());
+        for head in refused.take(REFUSALS_SHOWN_MAX) {
             let why = plans.with_plan(&head.id, |plan| {
                 let refusal = plan.state().start_refusals.first();
                 refusal.map(|refusal| refusal_words(plan, refusal))
@@ -140,10 +152,29 @@ impl List {
         if let Some(next) = page.next {
             let shown = page.items.len();
             context.out.say(format!("{shown} of {} plans; for more, add --cursor '{next}'", page.total));
+        } else if !self.state.is_empty() && page.items.len() < page.total as usize {
+            context.out.say(format!("{} of {} plans; --limit N shows more", page.items.len(), page.total));
         }
         foreign.iter().for_each(|folder| context.out.say(folder.describe()));
         Ok(())
     }
+}
+
+/// Returns a page of plans, or of those in one of these states.
+fn page(service: &Service, query: &Query, states: &[StatusSign]) -> Outcome<Page<ListedPlan>> {
+    if states.is_empty() {
+        let Page { items, total, next, warnings } = service.plans().heads(query)?;
+        return Ok(Page { items: service.summaries_with_status(items)?, total, next, warnings });
+    }
+    let found = service.plans_by_status(query.clone(), |state| states.contains(&state.sign))?;
+    let mut warnings = found.warnings;
+    if found.more {
+        warnings.push(
+            "not all plans were searched; narrow the search with --phase, --owner, --queue or --search"
+                .to_owned(),
+        );
+    }
+    Ok(Page { items: found.plans, total: found.total as u64, next: None, warnings })
 }
 
 /// Returns the folders of other programs whose plans are neither imported nor linked.

@@ -10,6 +10,7 @@ use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::runner::on_task;
 
 #[derive(Debug, Args)]
 pub(crate) struct Log {
@@ -39,7 +40,7 @@ impl Log {
             };
             return Err(Failure::not_found(
                 message,
-                format!("`waypost why {} {task}` explains what it waits for", found.id),
+                format!("`{}` explains what it waits for", on_task("why", &found.id, &task, "", "")),
             ));
         }
         let logs = context.folders()?.logs();

@@ -9,9 +9,10 @@ use waypost_service::{Guard, PersonAct, PersonVerb, Presence, Preview};
 use waypost_store::{Durability, PostgresStore, SqliteStore, StoreError, open};
 use waypost_text::count;
 
-use waypost_cli::approval_prompt::{self, unusable};
+use waypost_cli::approval_prompt;
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
+use waypost_cli::prompt::ask_at;
 use waypost_cli::runner::typeable;
 
 #[derive(Debug, Args)]
@@ -104,7 +105,7 @@ fn migrate_approvals(context: &mut Context) -> Outcome {
         let all = if is_last { ", or all to approve it and those that you skipped" } else { "" };
         let question =
             format!("Approve plan {} ({place} of {total})? Type {word}, or skip{all}: ", preview.plan);
-        let typed = terminal.ask(&question).map_err(unusable)?;
+        let typed = ask_at(&mut terminal, &question)?;
         let chosen = match typed.trim() {
             "all" if is_last => std::iter::once(preview).chain(skipped.drain(..)).collect(),
             typed if typed == word => vec![preview],

@@ -66,7 +66,7 @@ impl New {
         };
         let is_blank = |text: &Option<String>| text.as_deref().is_none_or(|text| text.trim().is_empty());
         if is_blank(&self.title) && is_blank(&self.goal) && body.trim().is_empty() {
-            return Err(Failure::usage("the plan has no title", "for example: waypost new 'Move to JWT'"));
+            return Err(Failure::usage("the plan has no title", "for example: `waypost new 'Move to JWT'`"));
         }
         let by = context.caller()?;
         let mut draft = Draft::new(self.title.unwrap_or_default());

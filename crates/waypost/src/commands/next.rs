@@ -11,7 +11,7 @@ use waypost_store::PlanStore;
 use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::options::{seconds, within};
-use waypost_cli::runner::command;
+use waypost_cli::runner::{command, on_task};
 use waypost_cli::view::{self, text};
 
 /// Tasks listed by default.
@@ -166,7 +166,8 @@ fn taken(context: &mut Context, plans: &Arc<PlanStore>, claim: &WriteReply, task
                 context.out.say(format!("{word}: {said}"));
             }
         }
-        let done = format!("waypost done {} {task} --attempt {}", plan.id(), found.state.attempt);
+        let attempt = format!(" --attempt {}", found.state.attempt);
+        let done = on_task("done", plan.id(), task, "", &attempt);
         context.out.say(format!("claimed; when it is done: {}", command(&done)));
         Ok(())
     })?

@@ -43,8 +43,10 @@ impl Note {
 #[derive(Debug, Subcommand)]
 pub(crate) enum OldSpelling {
     /// Print a plan's note (the same as `waypost note`)
+    #[command(hide = true)]
     Get(Get),
     /// Set a plan's note; without text, clear it (the same as `waypost note`)
+    #[command(hide = true)]
     Set(Set),
 }
 

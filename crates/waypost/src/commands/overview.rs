@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, Task};
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
-use waypost_text::{count, pad, width};
+use waypost_text::{count, pad, shell_word, width};
 
 use crate::commands::answer::waiting_in;
 use crate::commands::list::other_folders;
 use waypost_cli::context::Context;
-use waypost_cli::error::Outcome;
+use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::foreign_folders::ForeignFolder;
 use waypost_cli::runner::command;
 use waypost_cli::style::Look;
@@ -29,30 +29,41 @@ const EXAMPLES: &str = "\
 Examples:
   waypost
   waypost status --json
-  waypost status --line             # for the status bar of an editor or an agent
-  waypost status get kq3            # the same as: waypost note kq3
-  waypost status set kq3 blocked    # the same as: waypost note kq3 blocked";
+  waypost status --line    # for the status bar of an editor or an agent";
 
 /// The parts of the overview, in the order in which they are shown. A plan is in the first one that fits, with what else is to be said of it.
-const PARTS: [(&str, &str); 4] = [
+const PARTS: [(&str, &str); 6] = [
     ("waiting", "waiting for you"),
     ("failed", "failed"),
     ("running", "running"),
     ("ready", "ready for the next one who asks"),
+    ("paused", "paused"),
+    ("rejected", "rejected: whoever wrote it changes it"),
 ];
+const PAUSED: usize = REJECTED - 1;
+/// The last part, in which nothing happens before somebody changes the plan.
+const REJECTED: usize = PARTS.len() - 1;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct Status {
     /// Print one short line for a status bar, or nothing if no plan is open
     #[arg(long)]
     line: bool,
+    /// A plan, which has commands of its own
+    #[arg(hide = true)]
+    one: Option<String>,
     #[command(subcommand)]
     act: Option<super::note::OldSpelling>,
 }
 
 impl Status {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if let Some(plan) = &self.one {
+            let plan = shell_word(plan);
+            let hint = format!("`waypost show {plan}` shows a plan, `waypost note {plan}` its note");
+            return Err(Failure::usage("the overview is of all plans", hint));
+        }
         match self.act {
             Some(act) => act.run(context),
             None if self.line => line(context),
@@ -66,7 +77,8 @@ fn line(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
-    let rows = rows(&plans, &config, plans.heads(&query())?.items)?;
+    let mut rows = rows(&plans, &config, plans.heads(&query())?.items)?;
+    rows.retain(|row| row.part != REJECTED);
     let Some(first) = rows.iter().min_by_key(|row| row.part) else { return Ok(()) };
     let PlanSummary { id, counts, .. } = &first.head;
     let (state, _) = PARTS[first.part];
@@ -119,9 +131,9 @@ struct Row {
 
 /// Prints the overview.
 pub(crate) fn run(context: &mut Context) -> Outcome {
+    let plans = context.plans()?;
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
-    let plans = context.plans()?;
     let page = plans.heads(&query())?;
     context.note_damage(&page.warnings);
     if let (_, Some(problem)) = context.service(&plans).sharing_backlog()? {
@@ -220,15 +232,16 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
     let (id, counts) = (head.id.clone(), head.counts);
     let command = |verb: &str| format!("waypost {verb} {id}");
     let is_open = !head.phase.is_finished();
-    let (waits, is_rejected, take_up) = match head.phase {
+    let (waits, rejection, take_up) = match head.phase {
         Phase::Active if head.goals <= TASKS_READ_MAX || head.asking > 0 => {
-            plans.view(&head.id, |plan, _| (waiting_in(plan, config), false, verb_for_ready(plan)))?
+            plans.view(&head.id, |plan, _| (waiting_in(plan, config), None, verb_for_ready(plan)))?
         }
-        Phase::Draft if head.goals <= TASKS_READ_MAX && counts.ready > 0 => {
-            plans.view(&head.id, |plan, _| (0, plan.rejected_by().is_some(), verb_for_ready(plan)))?
+        Phase::Draft if head.goals <= TASKS_READ_MAX && (counts.ready > 0 || head.awaits_approval) => {
+            let rejection = |plan: &Plan| Some(plan.rejection()).filter(|said| !said.is_empty());
+            plans.view(&head.id, |plan, _| (0, rejection(plan), verb_for_ready(plan)))?
         }
-        Phase::Paused if head.asking > 0 => (head.asking as usize, false, "next"),
-        _ => (0, false, "next"),
+        Phase::Paused if head.asking > 0 => (head.asking as usize, None, "next"),
+        _ => (0, None, "next"),
     };
     let (part, what, command) = if head.phase == Phase::AwaitingApproval {
         (0, "awaits approval".to_owned(), command("approve"))
@@ -245,9 +258,10 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
         let (running, done, total) = (counts.in_progress(), counts.done, counts.total);
         (2, format!("{running} in progress, {done} of {total} done"), command("watch"))
     } else if head.phase == Phase::Paused {
-        (3, "paused".to_owned(), command("resume"))
-    } else if is_open && counts.ready > 0 && !is_rejected {
-        // What was rejected is for whoever wrote it to change.
+        (PAUSED, "paused".to_owned(), command("resume"))
+    } else if let Some(rejection) = rejection {
+        (REJECTED, rejection, command("show"))
+    } else if is_open && counts.ready > 0 {
         (3, format!("{} ready", count(counts.ready as usize, "task")), command(take_up))
     } else {
         return Ok(None);

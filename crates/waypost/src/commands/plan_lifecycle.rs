@@ -10,7 +10,7 @@ use waypost_service::{NewApproval, Signing, short_digest};
 
 use waypost_cli::approval_prompt::{self, Answer};
 use waypost_cli::context::{Context, PlanWrite};
-use waypost_cli::error::Outcome;
+use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::options::enum_parser;
 use waypost_cli::plan_input;
 use waypost_cli::signing::SigningKey;
@@ -122,7 +122,14 @@ pub(crate) struct Reject {
 impl Reject {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, by, guard) = self.on.find(context)?;
-        let reply = found.service.reject(&by, &found.id, &self.reason, guard)?;
+        let rejected = found.service.reject(&by, &found.id, &self.reason, guard);
+        let reply = rejected.map_err(|error| {
+            let failure = Failure::from(error);
+            match failure.exit == Exit::Invalid {
+                true => Failure { hint: format!("`waypost reject {} --reason 'WHY'`", found.id), ..failure },
+                false => failure,
+            }
+        })?;
         context.done(&found, &reply, "rejected")
     }
 }

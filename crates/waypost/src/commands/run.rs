@@ -23,6 +23,7 @@ use waypost_run::{
     View,
 };
 use waypost_store::PlanStore;
+use waypost_text::shell_word;
 use waypost_tui::Start;
 use waypost_tui::run_view::Intent;
 
@@ -191,6 +192,11 @@ impl Run {
                 return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
             }
             let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
+            if let Some(failure) = plans.with_plan(&id, |plan| cannot_begin(plan, &config))?
+                && !self.watch
+            {
+                return Err(failure);
+            }
             if !over && begin.activate(context, &config, &entered, agreed)? == Approval::Awaited {
                 return Err(prepare::not_approved(context, &self.what, &plans, &id)?);
             }
@@ -345,6 +351,12 @@ impl Run {
     }
 }
 
+/// Explains how machines get something to do, if a plan that has not begun has nothing for them: then it is not begun.
+fn cannot_begin(plan: &Plan, config: &Config) -> Option<Failure> {
+    let is_new = matches!(plan.state().phase, Phase::Draft | Phase::AwaitingApproval);
+    (is_new && plan.counts().total > 0 && !plan.has_machine_work()).then(|| without_executor(plan, config))
+}
+
 /// Explains how machines get something to do, if people and agents work on the plan and it has nothing for machines: a run
 /// would only wait for them.
 fn only_by_hand(plan: &Plan, config: &Config) -> Option<Failure> {
@@ -385,12 +397,17 @@ fn without_executor(plan: &Plan, config: &Config) -> Failure {
         .collect();
     let failure = match own.first() {
         Some(first) => {
+            let first = shell_word(first);
             let hint = format!("`waypost run {id} --executor {first}` runs its tasks with it; {by_hand}");
             let names = own.join(", ");
             let mut failure = Failure::failed(message, hint)
                 .with_detail(format!("  the configuration has the executors {names}"));
             failure.facts.insert("executors".to_owned(), own.into());
             failure
+        }
+        None if let Some(not_trusted) = &config.not_trusted => {
+            let hint = format!("{}; {by_hand}", not_trusted.hint());
+            Failure::failed(message, hint).with_detail(format!("  {not_trusted}"))
         }
         None => {
             let hint = format!("then `waypost run {id} --executor claude` runs its tasks with it; {by_hand}");

@@ -10,6 +10,7 @@ use waypost_service::{CommitsOfTask, task_commits};
 use waypost_cli::context::{Context, task_of, whole_task_of};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::repository;
+use waypost_cli::runner::command;
 use waypost_cli::view::tree::Page;
 use waypost_cli::view::{self, levels, text};
 
@@ -22,7 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost show
   waypost show kq3
-  waypost show kq3 --task t4
+  waypost show kq3 t4
   waypost show kq3 --dag
   waypost show kq3 --cursor t50
   waypost show kq3 --version 7
@@ -33,9 +34,11 @@ Examples:
 pub(crate) struct Show {
     /// Plan id, or an unambiguous prefix [default: the latest active plan, or else the latest plan]
     plan: Option<String>,
-    /// Show only this task, in full
-    #[arg(long, value_name = "TASK")]
+    /// Show only this task, in full (also PLAN/TASK, as `next` prints it)
     task: Option<String>,
+    /// The same as TASK
+    #[arg(long = "task", value_name = "TASK", conflicts_with = "task", hide = true)]
+    task_option: Option<String>,
     /// Show the tasks as a tree (default)
     #[arg(long, conflicts_with_all = ["dag", "plan_command"])]
     tree: bool,
@@ -80,21 +83,30 @@ impl Show {
             let hint = format!("write a number from 1 to {TASKS_MAX}, or --full for all");
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
-        let found = match &self.plan {
+        let mut named = self.task.as_deref().or(self.task_option.as_deref());
+        let plan = self.plan.as_deref().map(|plan| match plan.split_once('/') {
+            // No plan has such an id.
+            Some((plan, task)) if named.is_none() => {
+                named = Some(task);
+                plan
+            }
+            Some(_) | None => plan,
+        });
+        let found = match plan {
             Some(plan) => context.find(plan)?,
             None => context.find_latest()?,
         };
         match self.version {
             Some(version) => {
                 found.note_damage(context)?;
-                self.print(&found.plans.at_version(&found.id, version)?, context)
+                self.print(&found.plans.at_version(&found.id, version)?, named, context)
             }
-            None => found.view(context, |plan, context| self.print(plan, context))?,
+            None => found.view(context, |plan, context| self.print(plan, named, context))?,
         }
     }
 
-    fn print(&self, plan: &Plan, context: &mut Context) -> Outcome {
-        if let Some(task) = &self.task {
+    fn print(&self, plan: &Plan, task: Option<&str>, context: &mut Context) -> Outcome {
+        if let Some(task) = task {
             return print_task(plan, task, context);
         }
         if self.plan_command {
@@ -123,7 +135,8 @@ impl Show {
         if let Some(next) = page.next() {
             let seen =
                 format!("{} to {} of {} tasks", page.before + 1, page.before + page.rows.len(), page.total);
-            context.out.say(format!("{seen}; more: waypost show {} --cursor {next}", plan.id()));
+            let more = format!("waypost show {} --cursor {next}", plan.id());
+            context.out.say(format!("{seen}; more: {}", command(&more)));
         }
         Ok(())
     }

@@ -8,11 +8,12 @@ use waypost_account::{AllowedSigners, NAMESPACE};
 use waypost_text::{count, reveal};
 
 use waypost_cli::actor::account;
-use waypost_cli::approval_prompt::{terminal, unusable};
+use waypost_cli::approval_prompt::terminal;
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::files;
 use waypost_cli::git_config;
+use waypost_cli::prompt::{ask_at, unusable};
 use waypost_cli::trust_prompt::is_present;
 use waypost_cli::workspace_config::account_file;
 
@@ -49,7 +50,7 @@ impl Import {
     fn run(self, context: &mut Context) -> Outcome {
         let file = self.file.or_else(|| git_config::global_file("gpg.ssh.allowedSignersFile"));
         let Some(file) = file else {
-            let hint = "name one: waypost signers import FILE";
+            let hint = "name one: `waypost signers import FILE`";
             return Err(Failure::usage("git's global configuration names no file of signers", hint));
         };
         let named = context.load_config(&context.folders()?, None)?.approval.allowed_signers;
@@ -104,7 +105,7 @@ fn confirm(context: &Context, lines: &[&str]) -> Outcome {
     for line in lines {
         terminal.write_line(&format!("  {}", reveal(line))).map_err(unusable)?;
     }
-    let typed = terminal.ask("add them? [y/N] ").map_err(unusable)?;
+    let typed = ask_at(&mut terminal, "add them? [y/N] ")?;
     match typed.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(Failure::failed("no signer was added", "")),

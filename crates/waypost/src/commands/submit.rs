@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use waypost_core::{Phase, Plan};
+use waypost_config::Config;
+use waypost_core::{Phase, Plan, Task};
 use waypost_formats::Dialect;
 use waypost_service::{Guard, WriteReply};
-use waypost_service::{no_worker, workers_of};
+use waypost_service::{is_for_people, no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run;
@@ -20,6 +21,7 @@ use waypost_cli::error::Outcome;
 use waypost_cli::options::input_format;
 use waypost_cli::plan_input;
 use waypost_cli::trust_prompt;
+use waypost_text::shell_word;
 
 const EXAMPLES: &str = "\
 Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`). \
@@ -104,11 +106,13 @@ impl Submit {
         let (queue, workers) = workers_of(&found.plans, &found.id)?;
         let idle = found.read(|plan| run::no_executor(plan, &config))?;
         if let Some(failure) = idle.filter(|_| runs) {
-            context.out.note(format!("{}: {}", failure.message, failure.hint));
-            failure.details.iter().for_each(|line| context.out.say(line));
-        } else if runs && workers.is_empty() && found.read(Plan::has_machine_work)? {
+            let lines = [&[failure.message][..], &failure.details, &[format!("  {}", failure.hint)]].concat();
+            context.out.note(lines.join("\n"));
+        } else if runs && workers.is_empty() && found.read(|plan| waits_for_worker(plan, &config))? {
             let nobody = no_worker(&queue);
-            context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
+            context
+                .out
+                .note(format!("{nobody}: start one with `waypost worker --queue {}`", shell_word(&queue)));
         }
         let unchanged = Committed::unchanged(found.id.clone(), version);
         let changed = entered.made || version > before;
@@ -119,4 +123,11 @@ impl Submit {
         more.insert("workers".to_owned(), workers.len().into());
         context.answer(&found, &reply, &said, None, more)
     }
+}
+
+/// Whether machines do something of a plan, and not only people.
+fn waits_for_worker(plan: &Plan, config: &Config) -> bool {
+    let has_work = |task: &Task| task.spec.work.is_some() || task.spec.check.is_some();
+    plan.tasks()
+        .any(|(task, _)| has_work(task) && !task.state.status.is_finished() && !is_for_people(config, task))
 }

@@ -10,6 +10,7 @@ use waypost_cli::actor::account;
 use waypost_cli::context::{Context, note_store};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::load_config::{self, Folders};
+use waypost_cli::prompt::{ask_at, unusable};
 use waypost_cli::shared_branch;
 use waypost_cli::store_location::{FOLDER, StoreLocation};
 use waypost_cli::trust_prompt;
@@ -162,23 +163,22 @@ fn trust_plans(
     if shared.trusted && withheld.is_empty() {
         return Ok(None);
     }
-    let failed = |error: std::io::Error| Failure::failed(format!("the terminal cannot be used: {error}"), "");
     let (branch, address) = (found.branch_name(), found.shown());
-    terminal.write_line(&format!("this repository shares plans: {branch} of {address}")).map_err(failed)?;
+    terminal.write_line(&format!("this repository shares plans: {branch} of {address}")).map_err(unusable)?;
     terminal
         .write_line(
             "whoever may push there writes what your agents read as tasks; nothing of it starts by itself",
         )
-        .map_err(failed)?;
+        .map_err(unusable)?;
     for withheld in &withheld {
         let plan = &withheld.plan;
         let line = match withheld.is_strange {
             true => format!("plan {plan} has records that neither this clone nor {branch} wrote"),
             false => format!("plan {plan} came from there, and agents are offered none of it yet"),
         };
-        terminal.write_line(&line).map_err(failed)?;
+        terminal.write_line(&line).map_err(unusable)?;
     }
-    let typed = terminal.ask("trust these plans? [y/N] ").map_err(failed)?;
+    let typed = ask_at(terminal, "trust these plans? [y/N] ")?;
     if !matches!(typed.trim().to_lowercase().as_str(), "y" | "yes") || !found.trust(context, "terminal")? {
         return Ok(Some(None));
     }

@@ -24,6 +24,7 @@ use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::files;
 use waypost_cli::repository;
 use waypost_cli::shared_branch;
+use waypost_cli::signals;
 use waypost_cli::trust_prompt;
 
 const EXAMPLES: &str = "\
@@ -104,6 +105,7 @@ pub(crate) fn show(context: &Context, start: Start, dry_run: bool) -> Outcome {
     let keep = move |plan: &PlanKey, text: &str| keeping.borrow_mut().push(keep(&plan.id, text));
     let (by, edit, keep) = (context.caller()?, Box::new(edit), Box::new(keep));
     let wiring = Wiring { workspaces, by, edit, keep, mouse: config.tui.mouse };
+    signals::take_over();
     let mut failure = match waypost_tui::open(settings, start, wiring) {
         Ok(Ended::Left) => return Ok(()),
         Ok(Ended::Terminated) => Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""),

@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, PlanId, StartRefusal, TaskId};
 use waypost_service::{Explanation, Reason, start_refusal_hint, why, why_open};
-use waypost_text::{count, pad, width};
+use waypost_text::{count, pad, shell_word, width};
 
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Outcome, hint_text};
-use waypost_cli::runner::typeable;
+use waypost_cli::runner::{on_task, typeable};
 use waypost_cli::view::text;
 
 /// Maximum number of tasks that are explained at once.
@@ -39,7 +39,8 @@ impl Why {
 }
 
 fn one(context: &mut Context, found: &PlanHandle, task: &TaskId) -> Outcome {
-    let why = why(&found.plans, &found.id, task)?;
+    let config = found.service.config().ok();
+    let why = why(&found.plans, config.as_deref(), &found.id, task)?;
     why.warnings.iter().for_each(|warning| context.out.note(warning));
     if context.out.json {
         let mut answer = json!({ "id": found.id });
@@ -67,7 +68,8 @@ fn one(context: &mut Context, found: &PlanHandle, task: &TaskId) -> Outcome {
 }
 
 fn all(context: &mut Context, found: &PlanHandle) -> Outcome {
-    let (open, total) = why_open(&found.plans, &found.id, TASKS_MAX)?;
+    let config = found.service.config().ok();
+    let (open, total) = why_open(&found.plans, config.as_deref(), &found.id, TASKS_MAX)?;
     found.note_damage(context)?;
     if context.out.json {
         let tasks: Vec<Value> = open.iter().map(|(task, why)| value(why, &found.id, task)).collect();
@@ -119,11 +121,12 @@ fn status_word(why: &Explanation) -> &'static str {
 fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
     let command = match reason.kind {
         "approval" => format!(" (`waypost approve {plan}`)"),
-        "answer" => format!(" (`waypost answer {plan} {task} ANSWER`)"),
+        "answer" => format!(" (`{}`)", on_task("answer", plan, task, " ANSWER", "")),
+        "person" => format!(" (`{}`)", on_task("answer", plan, task, "", "")),
         "check" => format!(" (`waypost run {plan}` checks it)"),
         "no_worker" => {
             let queue = reason.fact["queue"].as_str().unwrap_or_default();
-            format!(" (`waypost worker --queue {queue}` starts one)")
+            format!(" (`waypost worker --queue {}` starts one)", shell_word(queue))
         }
         "queue" => " (`waypost workers` shows by whom)".to_owned(),
         "refused" => {
@@ -134,7 +137,7 @@ fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
         "dispute" => format!(" (`waypost conflicts {plan}` lists the questions)"),
         "hold" => {
             let held = reason.fact["held"]["task"].as_str().unwrap_or_default();
-            format!(" (`waypost unhold {plan} {held}`)")
+            format!(" (`{}`)", on_task("unhold", plan, held, "", ""))
         }
         _ => String::new(),
     };

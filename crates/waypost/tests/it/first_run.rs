@@ -25,6 +25,8 @@ fn a_plan_without_an_executor_says_how_to_give_it_one_and_then_runs() {
     assert_eq!(output.status.code(), Some(1), "{err}");
     assert!(err.contains("error: no task of plan move names an executor"), "{err}");
     assert!(err.contains("waypost run move --executor claude"), "{err}");
+    assert!(!err.contains("running plan"), "{err}");
+    assert_eq!(stored(&workspace, "move").state().phase, Phase::Draft, "nothing could run, so nothing began");
     // The three lines are a configuration with that executor.
     let lines: Vec<&str> = err
         .lines()
@@ -134,6 +136,185 @@ fn a_plan_says_what_each_open_task_waits_for_and_who_holds_it() {
     let answer: serde_json::Value = serde_json::from_str(&why(&["move", "--json"])).unwrap();
     assert_eq!((&answer["id"], &answer["total"]), (&"move".into(), &3.into()), "{answer}");
     assert_eq!(answer["tasks"][2]["waits_for"][0]["message"], waits);
+}
+
+#[test]
+fn what_a_person_rejected_is_found() {
+    let workspace = Workspace::new();
+    let plan =
+        r#"{"id":"move","title":"Move","tasks":[{"id":"a","description":"A","work":{"executor":"noop"}}]}"#;
+    fs::write(workspace.work().join("plan.json"), plan).unwrap();
+    ok(&workspace.waypost(&["import", "plan.json", "--as", "agent:robin"]));
+    ok(&workspace.waypost(&["new", "Other", "--id", "other"]));
+    ok(&workspace.waypost(&["request-approval", "move", "--as", "agent:robin"]));
+    ok(&workspace.at_terminal(&["reject", "move", "--reason", "tests first"]));
+    let (out, _) = ok(&workspace.waypost(&[]));
+    assert!(out.contains("\nrejected") || out.starts_with("rejected"), "{out}");
+    assert!(out.contains("person:ada rejected it (\"tests first\")  waypost show move"), "{out}");
+    let status: serde_json::Value =
+        serde_json::from_str(&ok(&workspace.waypost(&["status", "--json"])).0).unwrap();
+    assert_eq!(status["rejected"][0]["plan"]["id"], "move", "{status}");
+    assert_eq!(ok(&workspace.waypost(&["status", "--line"])).0, "", "nothing of it is open");
+    let (out, _) = ok(&workspace.waypost(&["list"]));
+    assert!(out.contains("← rejected by ada") && out.contains("other"), "{out}");
+    let (out, _) = ok(&workspace.waypost(&["list", "--state", "rejected"]));
+    assert!(out.contains("← rejected by ada") && !out.contains("other"), "{out}");
+    let listed = |words: &[&str]| -> serde_json::Value {
+        let (out, _) = ok(&workspace.waypost(&[&["list", "--json"], words].concat()));
+        serde_json::from_str(&out).unwrap()
+    };
+    let rejected = listed(&["--state", "rejected,asking"]);
+    assert_eq!(rejected["plans"][0]["state"]["name"], "rejected", "{rejected}");
+    assert_eq!(rejected["plans"][0]["state"]["detail"], "tests first", "{rejected}");
+    assert_eq!((&rejected["total"], listed(&[])["total"].as_u64()), (&1.into(), Some(2)));
+    assert_eq!(listed(&["--state", "running"])["total"], 0);
+    // Changed and changed back, it is what was rejected.
+    ok(&workspace.waypost(&["task", "revise", "move", "a", "--description", "B", "--as", "agent:robin"]));
+    assert_eq!(listed(&["--state", "rejected"])["total"], 0);
+    ok(&workspace.waypost(&["task", "revise", "move", "a", "--description", "A", "--as", "agent:robin"]));
+    assert_eq!(listed(&["--state", "rejected"])["total"], 1);
+}
+
+#[test]
+fn a_worker_names_once_what_it_leaves_because_no_executor_works_on_it() {
+    let workspace = Workspace::new();
+    let say = "[executors.say]\nkind = \"process\"\ncommand = [\"true\"]\n";
+    configure(&workspace, say);
+    // A worker that would run something else than what was approved refuses, and says so.
+    let unasked = "approval = \"never\"\n";
+    workspace.configure_user(&format!("{unasked}{}", say.replace("say", "cluster")));
+    let put = |text: &str| fs::write(workspace.work().join("plan.json"), text).unwrap();
+    ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]));
+    let (_, err) = ok(&workspace.at_terminal(&["submit", "move"]));
+    assert!(err.contains("no task of plan move names an executor"), "{err}");
+    assert!(err.contains("waypost run move --executor cluster"), "{err}");
+    put(r#"{"id":"mixed","title":"Mixed","tasks":[
+            {"id":"here","description":"A","work":{"executor":"say"}},
+            {"id":"there","description":"B","depends_on":["here"],"work":{"executor":"cluster"}},
+            {"id":"too","description":"C","work":{"executor":"cluster"}}]}"#);
+    ok(&workspace.at_terminal(&["submit", "plan.json"]));
+    workspace.configure_user(unasked);
+    let (out, err) = ok(&workspace.waypost(&["worker", "--until-idle"]));
+    let said = format!("{out}{err}");
+    let once = |words: &str| assert_eq!(said.matches(words).count(), 1, "{words}: {said}");
+    once("no task of plan move names an executor");
+    once("waypost run move --executor NAME");
+    once("of plan mixed names the executor cluster, which the configuration of this worker does not have");
+    assert!(said.contains("mixed/here") && said.contains("1 task done"), "{said}");
+    // Whoever says which executors it takes leaves the others on purpose.
+    let (out, err) = ok(&workspace.waypost(&["worker", "--until-idle", "--executor", "say"]));
+    assert!(!format!("{out}{err}").contains("cluster"), "{out}{err}");
+    let (out, _) = ok(&workspace.waypost(&["worker", "--until-idle", "--json"]));
+    let events: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let has = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((has("no_executor"), has("unknown_executor")), (1, 1), "{out}");
+}
+
+#[test]
+fn a_task_for_a_person_waits_for_a_person_and_not_for_a_worker() {
+    let workspace = Workspace::new();
+    let plan =
+        r#"{"id":"hu","title":"x","tasks":[{"id":"ok","description":"A","work":{"executor":"human"}}]}"#;
+    fs::write(workspace.work().join("plan.json"), plan).unwrap();
+    let (out, err) = ok(&workspace.at_terminal(&["submit", "plan.json"]));
+    assert!(!format!("{out}{err}").contains("worker"), "{out}{err}");
+    let (out, _) = ok(&workspace.waypost(&["why", "hu", "ok"]));
+    assert!(out.contains("a person, who does it (`waypost answer hu ok`)"), "{out}");
+    let (out, _) = ok(&workspace.waypost(&["why", "hu"]));
+    assert!(out.contains("a person, who does it") && !out.contains("no worker"), "{out}");
+}
+
+#[test]
+fn without_an_executor_submit_says_what_to_write_and_then_what_to_type() {
+    let workspace = Workspace::new();
+    ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]));
+    let (_, err) = ok(&workspace.at_terminal(&["submit", "move"]));
+    let at = |words: &str| err.find(words).unwrap_or_else(|| panic!("{words} is not in {err}"));
+    let order = [
+        at("no task of plan move names an executor"),
+        at("[executors.claude]"),
+        at("waypost init --example"),
+        at("then `waypost run move --executor claude`"),
+        at("waypost next move --claim"),
+    ];
+    assert!(order.is_sorted(), "{err}");
+}
+
+#[test]
+fn the_overview_of_one_plan_is_answered_with_the_commands_for_it() {
+    let workspace = Workspace::new();
+    let output = workspace.waypost(&["status", "move"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert!(err.contains("`waypost show move`") && err.contains("`waypost note move`"), "{err}");
+}
+
+#[test]
+fn a_task_is_shown_by_two_words_or_by_the_name_that_next_prints() {
+    let workspace = Workspace::new();
+    ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read", "--task", "Write"]));
+    let expected = ok(&workspace.waypost(&["show", "move", "--task", "t2"])).0;
+    assert!(expected.contains("Write"), "{expected}");
+    for words in [&["show", "move", "t2"][..], &["show", "move/t2"], &["show", "mo/t2"]] {
+        assert_eq!(ok(&workspace.waypost(words)).0, expected, "{words:?}");
+    }
+    let output = workspace.waypost(&["show", "move", "t9"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert_eq!(completed(&workspace, "waypost show move t2"), ["t2"]);
+}
+
+#[test]
+#[ignore = "needs tmux"]
+fn whoever_leaves_at_a_question_has_changed_nothing_and_is_told_so() {
+    let workspace = Workspace::new();
+    let plan =
+        r#"{"id":"move","title":"Move","tasks":[{"id":"a","description":"A","work":{"executor":"noop"}}]}"#;
+    fs::write(workspace.work().join("plan.json"), plan).unwrap();
+    ok(&workspace.waypost(&["import", "plan.json", "--as", "agent:robin"]));
+    for (name, text) in [("AGENTS.md", "# Ours\n"), (".mcp.json", "{}\n")] {
+        fs::write(workspace.work().join(name), text).unwrap();
+    }
+    let files = || {
+        let mut files: Vec<_> =
+            fs::read_dir(workspace.work()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let texts = files.iter().map(|path| fs::read_to_string(path).unwrap_or_default()).collect::<Vec<_>>();
+        (files, texts)
+    };
+    let before = files();
+    let tmux = Tmux::new(&workspace, 100, 60);
+    let leaves = |command: &str, answers: &[&str], key: &str, said: &str, code: u8| {
+        tmux.line(&format!("clear; {command}; echo ended-$?"));
+        for question in answers {
+            tmux.wait(question);
+            if *question != answers[answers.len() - 1] {
+                tmux.line("y");
+            }
+        }
+        tmux.press(&[key]);
+        let screen = tmux.wait(&format!("ended-{code}"));
+        assert!(screen.contains(said), "{command} {key}: {screen}");
+        assert!(!screen.contains("os error"), "{command} {key}: {screen}");
+        tmux.line("clear");
+        tmux.wait_gone("ended-");
+    };
+    let questions = ["change .mcp.json? [y/N]", "change AGENTS.md? [y/N]"];
+    for answers in [&questions[..1], &questions] {
+        let said = "the question was not answered, and nothing was written";
+        leaves("waypost init --client claude", answers, "C-c", said, 130);
+        leaves("waypost init --client claude", answers, "C-d", said, 1);
+        assert_eq!(files(), before, "{answers:?}");
+    }
+    let question = ["Type yes to approve:"];
+    let said = "error: plan move was not approved; nothing ran";
+    leaves("waypost approve move", &question, "C-c", said, 130);
+    leaves("waypost approve move", &question, "C-d", said, 1);
+    leaves("waypost run move", &question, "C-c", said, 130);
+    assert!(stored(&workspace, "move").state().approval.is_none());
+    // The demo has its own way out.
+    leaves("waypost demo", &["Enter continues, q leaves:"], "C-d", "A tour of Waypost", 0);
+    leaves("waypost demo", &["Enter continues, q leaves:"], "C-c", "the tour was interrupted", 130);
 }
 
 #[test]
@@ -316,6 +497,9 @@ fn a_shell_completes_plans_tasks_executors_and_queues() {
     // The names that the help teaches, and others only where nothing else begins so.
     check("waypost task re", &["remove", "revise"]);
     check("waypost task ed", &["edit"]);
+    check("waypost cl", &["claim", "close"]);
+    check("waypost co", &["comment", "completions", "conflicts", "copy"]);
+    check("waypost status ''", &[]);
     let all = completed(&workspace, "waypost ''");
     for (taught, alias) in [("start", "claim"), ("done", "close"), ("validate", "check"), ("list", "li")] {
         assert!(all.iter().any(|name| name == taught) && all.iter().all(|name| name != alias), "{all:?}");

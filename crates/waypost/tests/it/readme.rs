@@ -105,3 +105,15 @@ fn no_line_to_paste_has_a_comment() {
     let commented: Vec<&str> = lines(&readme, "sh").into_iter().filter(|line| line.contains('#')).collect();
     assert!(commented.is_empty(), "{commented:?}");
 }
+
+#[test]
+fn without_a_terminal_the_example_runs_with_the_configuration_that_the_command_names() {
+    let readme = readme();
+    let command = readme.split('`').find(|part| part.starts_with("waypost run example-plan.json --config"));
+    let workspace = Workspace::new();
+    for line in ["waypost init --example", command.unwrap()] {
+        let output = workspace.command("sh").arg("-c").arg(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+    }
+    assert_eq!(stored(&workspace, "example").state().phase, Phase::Completed);
+}

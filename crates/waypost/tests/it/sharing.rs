@@ -12,13 +12,13 @@ use crate::tmux::Tmux;
 use crate::transcript::Workspace;
 
 /// Two clones of a bare repository.
-struct Clones {
-    workspace: Workspace,
-    folders: [PathBuf; 2],
+pub(crate) struct Clones {
+    pub(crate) workspace: Workspace,
+    pub(crate) folders: [PathBuf; 2],
 }
 
 impl Clones {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let workspace = Workspace::new();
         let root = workspace.root.clone();
         let folders = ["a", "b"].map(|name| root.join(name));
@@ -57,7 +57,7 @@ impl Clones {
 
     /// Runs a command that has to succeed, and returns its JSON.
     #[track_caller]
-    fn json(&self, at: usize, words: &[&str]) -> Value {
+    pub(crate) fn json(&self, at: usize, words: &[&str]) -> Value {
         let output = self.run(at, &[words, &["--json"]].concat());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{words:?}: {}{}", text(&output.stdout), text(&output.stderr));

@@ -40,7 +40,10 @@ fn open(path: &Path, flags: OFlags) -> Result<Option<File>> {
         Ok(file) => Ok(Some(File::from(file))),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP) => Err(corrupt(path, "it is a symbolic link, where Waypost keeps plain files only")),
-        Err(Errno::ACCESS) if path.exists() => Err(corrupt(path, "this account may not open it")),
+        // What cannot be written is as it was, and what cannot be read may be one plan of many.
+        Err(Errno::ACCESS) if !flags.intersects(OFlags::RDWR | OFlags::WRONLY) && path.exists() => {
+            Err(corrupt(path, "this account may not open it"))
+        }
         Err(error) => Err(failed(path)(error.into())),
     }
 }

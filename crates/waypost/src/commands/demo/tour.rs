@@ -15,10 +15,11 @@ use waypost_service::{Caller, Guard};
 
 use super::plan::{CONFIG, broken, store_in, submit};
 use waypost_cli::actor::account;
-use waypost_cli::approval_prompt::unusable;
 use waypost_cli::context::{Context, Program};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::output::painted;
+use waypost_cli::prompt::unusable;
+use waypost_cli::runner::typeable;
 use waypost_cli::signals;
 use waypost_cli::store_location::FOLDER;
 use waypost_cli::style::Look;
@@ -163,7 +164,7 @@ impl Tour {
 
     /// Prints paragraphs.
     fn say(&self, text: &str) -> Outcome {
-        self.print(&wrap(text, self.columns, usize::MAX).join("\n"))
+        self.print(&wrap(&typeable(text), self.columns, usize::MAX).join("\n"))
     }
 
     fn print(&self, text: &str) -> Outcome {

@@ -10,7 +10,7 @@ use waypost_core::ActorKind;
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
-use waypost_cli::output;
+use waypost_cli::prompt;
 use waypost_cli::repository;
 
 const NAME: &str = "prepare-commit-msg";
@@ -90,10 +90,10 @@ fn check_consent(context: &Context, path: &Path, says_yes: bool) -> Outcome {
     if says_yes {
         return Ok(());
     }
-    if !output::can_ask() || context.out.json {
+    if !prompt::can_ask() || context.out.json {
         return Err(Failure::failed(what, "with --yes it is kept as it is, and runs first"));
     }
-    match output::says_yes(&format!("keep {} and run it before ours? [y/N]", path.display())) {
+    match prompt::confirm(&format!("keep {} and run it before ours? [y/N]", path.display()))? {
         true => Ok(()),
         false => Err(Failure::failed("nothing was changed", format!("add this line to it yourself: {LINE}"))),
     }

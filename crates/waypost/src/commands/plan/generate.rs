@@ -19,7 +19,7 @@ use crate::planning::progress::ProgressOutput;
 use crate::planning::{Chosen, ModelOptions, PlanningSession, author, record, report};
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Exit, Failure, Outcome};
-use waypost_cli::output;
+use waypost_cli::prompt;
 use waypost_cli::style::Look;
 use waypost_cli::view::{self, text};
 
@@ -284,7 +284,7 @@ fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: He
 
 /// Opens the plan in the editor, if there is a terminal.
 fn open_editor(context: &mut Context, found: &PlanHandle, wanted: bool) -> Outcome {
-    if !wanted || context.out.json || !output::can_ask() {
+    if !wanted || context.out.json || !prompt::can_ask() {
         return Ok(());
     }
     // The output so far must be visible before the editor takes over the screen.

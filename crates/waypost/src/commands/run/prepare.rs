@@ -17,6 +17,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::plan_input;
 use waypost_cli::view::{differences as difference_lines, text};
+use waypost_text::shell_word;
 
 /// What a person is asked before a plan runs.
 const QUESTION: &str = "Approve and run it?";
@@ -266,7 +267,8 @@ fn not_entered(what: &str, error: SubmitError) -> Failure {
 fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
     let message = format!("plan {id} is already in the store, and {what} differs from it");
     let hint = format!(
-        "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
+        "write the file into the plan with `waypost update {id} --from-file {}`, or run the plan with `waypost run {id}`",
+        shell_word(what)
     );
     let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
     let lines = difference_lines::short_lines(found);

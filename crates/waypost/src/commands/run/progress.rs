@@ -11,6 +11,7 @@ use waypost_run::{Control, RunEvent, RunObserver, RunWarning, View, reports};
 use waypost_cli::context::Context;
 use waypost_cli::error::hint_text;
 use waypost_cli::output::{json_line, painted};
+use waypost_cli::runner::{command, on_task, typeable};
 use waypost_cli::style::Look;
 use waypost_cli::view::{self, text};
 
@@ -108,7 +109,7 @@ fn ending_words(control: Control) -> &'static str {
 
 /// The command with which a person answers.
 fn answer_words(plan: &PlanId, task: &TaskId) -> String {
-    format!("answer with: waypost answer {plan} {task} ANSWER")
+    format!("answer with: {}", command(&on_task("answer", plan, task, " ANSWER", "")))
 }
 
 /// Summarizes the result of a check.
@@ -237,7 +238,7 @@ impl RunObserver for Programs {
         self.0.speak();
     }
     fn on_warning(&mut self, remark: &RunWarning) {
-        let line = serde_json::json!({ "event": remark.as_str(), "message": remark.to_string() });
+        let line = serde_json::json!({ "event": remark.as_str(), "message": typeable(&remark.to_string()) });
         self.0.say(&json_line(&line));
     }
 }
@@ -298,7 +299,7 @@ impl RunObserver for Lines {
         self.voice.say(&format!("{:<8} {}", "ending", ending_words(control)));
     }
     fn on_warning(&mut self, remark: &RunWarning) {
-        self.voice.say(&format!("{:<8} {}", "note", text::one_line(&remark.to_string())));
+        self.voice.say(&format!("{:<8} {}", "note", text::one_line(&typeable(&remark.to_string()))));
     }
     fn on_tick(&mut self, view: &View<'_>) {
         if view.waits
@@ -306,7 +307,7 @@ impl RunObserver for Lines {
             && let Scope::One(plan) | Scope::Staying(plan) = &self.scope
         {
             self.waited = true;
-            self.voice.say(&format!("{:<8} plan {plan}: {}", "waiting", waits_for(view)));
+            self.voice.say(&format!("{:<8} plan {plan}: {}", "waiting", typeable(&waits_for(view))));
             self.voice.speak();
         }
     }
@@ -327,12 +328,10 @@ fn waits_for(view: &View<'_>) -> String {
         return format!("{} asks a person; {}", task.spec.id, answer_words(plan.id(), &task.spec.id));
     }
     match plan.ready().find(|task| task.spec.work.is_some()) {
-        Some(task) => format!(
-            "{} is for a person: `waypost answer {} {} yes`, or no",
-            task.spec.id,
-            plan.id(),
-            task.spec.id
-        ),
+        Some(task) => {
+            let (id, answer) = (&task.spec.id, on_task("answer", plan.id(), &task.spec.id, " yes", ""));
+            format!("{id} is for a person: `{answer}`, or no")
+        }
         None => "others continue".to_owned(),
     }
 }
@@ -418,7 +417,8 @@ impl RunObserver for Terminal {
 
     fn on_warning(&mut self, remark: &RunWarning) {
         let erased = self.erase();
-        let _gone = writeln!(io::stderr().lock(), "{erased}{}", text::one_line(&remark.to_string()));
+        let _gone =
+            writeln!(io::stderr().lock(), "{erased}{}", text::one_line(&typeable(&remark.to_string())));
     }
 
     fn on_tick(&mut self, view: &View<'_>) {

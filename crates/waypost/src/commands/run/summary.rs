@@ -10,6 +10,7 @@ use waypost_run::{Idleness, Summary};
 use super::progress::evidence_words;
 use waypost_cli::context::Context;
 use waypost_cli::error::{Exit, Failure, Outcome};
+use waypost_cli::runner::{on_task, typeable};
 use waypost_cli::view::table::{self, Cell};
 use waypost_cli::view::{counts_beside_done, sign_look, text};
 
@@ -111,7 +112,8 @@ fn tasks(context: &mut Context, plan: &Plan) {
     table::print(&mut context.out, &["TASK", "STATUS", "TOOK", ""], &rows);
     if total > rows.len() {
         let rest = total - rows.len();
-        context.out.line(format!("… and {} more (`waypost show {}`)", text::count(rest, "task"), plan.id()));
+        let more = format!("… and {} more (`waypost show {}`)", text::count(rest, "task"), plan.id());
+        context.out.line(typeable(&more));
     }
 }
 
@@ -180,7 +182,8 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
         plan.tasks().find(|(task, _)| task.state.status == Status::Failed).map(|(task, _)| &task.spec.id);
     let hint = match (phase, failed) {
         (_, Some(task)) => {
-            format!("`waypost log {id} {task}` shows its output; `waypost retry {id}`, then run it again")
+            let log = on_task("log", id, task, "", "");
+            format!("`{log}` shows its output; `waypost retry {id}`, then run it again")
         }
         (Phase::Active, None) if plan.asking().next().is_some() => {
             format!("`waypost answer {id}` lists the questions; answer, then run it again")

@@ -19,6 +19,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::plan_input::{self, FilePlan};
 use waypost_cli::view::text;
+use waypost_text::shell_word;
 
 /// Maximum duration of one wait for a change of the file.
 const FILE_WAIT: Duration = Duration::from_secs(60);
@@ -119,7 +120,10 @@ impl FileWatcher {
         let file = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?;
         if let Some(other) = file.draft.id.as_ref().filter(|other| !file.is_id_derived && *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
-            return Err(Failure::failed(message, format!("`waypost run {}` runs the other", self.path)));
+            return Err(Failure::failed(
+                message,
+                format!("`waypost run {}` runs the other", shell_word(&self.path)),
+            ));
         }
         let (assigned_ids, dialect) = (file.assigned_ids.clone(), file.dialect);
         let draft = self.runnable(begin, file)?;

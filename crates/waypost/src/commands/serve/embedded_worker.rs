@@ -115,6 +115,10 @@ impl RunObserver for Remarks<'_> {
         }
     }
     fn on_warning(&mut self, remark: &RunWarning) {
+        // A server has plans of every kind, and says of each what it waits for.
+        if matches!(remark, RunWarning::NoExecutor { .. } | RunWarning::UnknownExecutor { .. }) {
+            return;
+        }
         self.0.out.note_now(format!("worker: {}", text::one_line(&remark.to_string())));
     }
     fn interval(&self) -> Duration {
