@@ -81,7 +81,7 @@ fn a_rejection_needs_a_reason() {
     assert_eq!(code(&robin(), ""), "needs_person");
     service.reject(&ada(), &plan, "tests first", Guard::NONE).unwrap();
     assert_eq!(service.read(&plan, |plan| plan.state().reason.clone()).unwrap(), "tests first");
-    let why = why(service.plans(), &plan, &id("a")).unwrap();
+    let why = why(service.plans(), None, &plan, &id("a")).unwrap();
     assert_eq!(why.reasons[0].words, "a person's approval; person:ada rejected it (\"tests first\")");
 }
 
@@ -92,7 +92,7 @@ fn what_waits_for_a_task_behind_a_skip_is_told_how_that_stands_once_the_plan_has
     draft.tasks[0].spec.skip = true;
     let plan = service.create(&ada(), draft, CreateOptions::default()).unwrap().plan;
     let told = |task: &str| {
-        let why = why(service.plans(), &plan, &id(task)).unwrap();
+        let why = why(service.plans(), None, &plan, &id(task)).unwrap();
         (why.standing, why.reasons.into_iter().map(|reason| reason.words).collect::<Vec<_>>())
     };
     let skips = "nothing: its author skips it once the plan has started, and dependants do not wait for it";
