@@ -26,6 +26,7 @@ use crate::options::{Global, Guard};
 use crate::output::Output;
 use crate::repository;
 use crate::runner::typeable;
+use crate::shared_branch;
 use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
@@ -250,6 +251,7 @@ impl Context {
     /// The service for these plans with a configuration that is loaded already.
     pub fn service_with(&self, plans: &Arc<PlanStore>, config: &Arc<Config>) -> Outcome<Service> {
         let service = Service::new(Arc::clone(plans), Arc::clone(config));
+        let service = service.with_shared_branch(shared_branch::finder(self));
         Ok(service.with_authenticator(self.authenticator()?))
     }
 
@@ -273,7 +275,8 @@ impl Context {
                 hint: failure.hint,
             })
         };
-        let service = Service::with_config_on_demand(Arc::clone(plans), Box::new(load));
+        let service = Service::with_config_on_demand(Arc::clone(plans), Box::new(load))
+            .with_shared_branch(shared_branch::finder(self));
         // Without a location there is no store either, so that nothing has to be vouched for.
         service.with_authenticator(self.authenticator().unwrap_or_default())
     }

@@ -1,7 +1,7 @@
 //! The branch that the plans of a command's store travel on: the repository around the workspace, the reference and the
 //! remote of the configuration, and whether a person has trusted what comes from there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_account::RemoteTrust;
@@ -13,7 +13,7 @@ use waypost_text::reveal;
 use crate::actor::account;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::load_config::{Folders, load_untrusted, variables};
+use crate::load_config::{load_untrusted, variables};
 use crate::store_copy::place_of;
 use crate::store_location::StoreLocation;
 use crate::view::text;
@@ -41,7 +41,7 @@ pub fn find(context: &Context) -> Outcome<FoundBranch> {
             return Err(Failure { code: not_trusted.code().to_owned(), ..failure });
         }
     }
-    find_with(&folders, &config, &context.store_location()?)
+    find_with(&folders.workspace, &config, &context.store_location()?)
 }
 
 /// Returns what finds the branch while a command runs that stays.
@@ -56,9 +56,22 @@ pub fn finder(context: &Context) -> FindBranch {
     })
 }
 
+/// Returns what finds the branch for a store of another folder, with the configuration there.
+pub fn finder_in(workspace: PathBuf, config: Arc<Config>, place: StoreLocation) -> FindBranch {
+    Arc::new(move || {
+        if let Some(not_trusted) = &config.not_trusted {
+            let (problem, hint) = (not_trusted.to_string(), not_trusted.hint().to_owned());
+            return Err(SharingError::NoBranch { problem, hint });
+        }
+        let found = find_with(&workspace, &config, &place)
+            .map_err(|failure| SharingError::NoBranch { problem: failure.one_line(), hint: failure.hint })?;
+        Ok(found.shared)
+    })
+}
+
 /// Finds the branch for a store, with a configuration that is loaded already.
-pub fn find_with(folders: &Folders, config: &Config, place: &StoreLocation) -> Outcome<FoundBranch> {
-    let repository = Repository::find(&variables(), &folders.workspace).map_err(failure)?;
+pub fn find_with(workspace: &Path, config: &Config, place: &StoreLocation) -> Outcome<FoundBranch> {
+    let repository = Repository::find(&variables(), workspace).map_err(failure)?;
     let name = RefName::new(&config.git.reference).map_err(failure)?;
     let remote = RemoteName::new(&config.git.remote).map_err(failure)?;
     let address = repository.remote_address(&remote).map_err(failure)?;

@@ -43,7 +43,9 @@ pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use line_diff::{Change, line_changes, merged_texts};
 pub use locks::{LockHolder, LockTable};
-pub use merge_request::{MergeRequest, PLAN_ENDED, SharedStop, StopKind};
+pub use merge_request::{
+    ARCHIVED_ELSEWHERE, ENDED_ELSEWHERE, MergeRequest, PLAN_ENDED, SharedStop, StopKind,
+};
 pub use plan::{
     BlockReason, Counts, DerivedEvent, EffectiveStatus, IndexDelta, OpenBefore, Plan, SnapshotError,
     event_kinds,

@@ -6,6 +6,10 @@ use crate::{Actor, Draft, TaskId, Timestamp};
 
 /// The reason of tasks that were open when the author of the plan ended it.
 pub const PLAN_ENDED: &str = "the plan was ended";
+/// Why an attempt was taken back whose task ended in another clone.
+pub const ENDED_ELSEWHERE: &str = "it was ended in another clone";
+/// Why an attempt was taken back whose plan was archived in another clone.
+pub const ARCHIVED_ELSEWHERE: &str = "the plan was archived in another clone";
 
 /// A merged plan, with which records it is about.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +18,8 @@ pub struct MergeRequest {
     pub draft: Draft,
     /// The stop that holds, if the plan is stopped.
     pub stop: Option<SharedStop>,
+    /// A pause or a rejection that is new here and was lifted elsewhere: a stop travels, and its end does not.
+    pub lifted_stop: Option<SharedStop>,
     /// The person who archived the plan.
     pub archived_by: Option<Actor>,
     /// Whether somebody began to work in some clone, so that skips and failures have consequences in all of them.

@@ -23,7 +23,7 @@ mod travelling_work;
 
 pub use action::{Action, ActionRef, ListField, OutcomeKind, PlanStart, StartState, TaskStart};
 pub use answer::{Answer, AnswerError, answer};
-pub use derive::{DeriveError, Stamp, derive, share};
+pub use derive::{DeriveError, Stamp, derive, late_report, share};
 pub use field::{BadField, BadValue, Contest, Field};
 pub use ids::{BadOperationId, CloneTag, RecordId, TaskRef};
 pub use merge::{

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use crate::action::Action;
 use crate::ids::RecordId;
 use crate::merge::{Merged, merge};
+use crate::record::Record;
 use crate::set::{OperationSet, TaskKey};
-use waypost_core::{MergeRequest, TaskId};
+use waypost_core::{MergeRequest, SharedStop, TaskId};
 
 /// Returns the request to turn the plan into what `set` says, with `new` records.
 pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> MergeRequest {
@@ -14,6 +16,7 @@ pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> M
     let renamed = renamed_by(set, merged, new).into_iter().map(|(id, _)| id).collect();
     MergeRequest {
         renamed,
+        lifted_stop: lifted_stop(set, merged, new),
         operations: new.len() as u64,
         from: from.into_iter().collect(),
         ..of(set, merged)
@@ -33,6 +36,7 @@ fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
         renamed: Vec::new(),
         draft: merged.draft.clone(),
         stop: merged.stop.clone(),
+        lifted_stop: None,
         archived_by: merged.draft.state.archived_by.clone(),
         begun: merged.begun,
         operations: 0,
@@ -40,6 +44,24 @@ fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
         state: set.state_hash(),
         questions: merged.conflicts.len() as u32,
     }
+}
+
+/// Returns the last pause or rejection of these records, if nothing holds any more.
+fn lifted_stop(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Option<SharedStop> {
+    if merged.stop.is_some() {
+        return None;
+    }
+    let mut records: Vec<&Record> = new.iter().filter_map(|id| set.get(*id)?.known()).collect();
+    records.sort_by_key(|record| (record.clock(), record.id()));
+    let stops = records.into_iter().flat_map(|record| {
+        record.actions().iter().filter_map(move |action| {
+            let Action::Stop { kind, reason, by } = action else { return None };
+            let (actor, at) = (record.by().clone(), record.at());
+            let stop = SharedStop { kind: *kind, reason: reason.clone(), by: by.clone(), actor, at };
+            (!kind.is_end()).then_some(stop)
+        })
+    });
+    stops.last()
 }
 
 /// Returns the ids that meant another task before these records arrived, with the task that each means now. Only where

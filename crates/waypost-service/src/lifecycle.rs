@@ -8,7 +8,7 @@ use waypost_core::{
     Actor, ActorKind, Command, Draft, Event, Phase, PlanId, Problem, ProblemKind, ProblemLocation, Refusal,
     TaskChanges, TaskId, Timestamp, validate,
 };
-use waypost_store::{NewPlan, StoreError, WriteError};
+use waypost_store::{NewPlan, WriteError};
 
 use crate::admission;
 use crate::caller::{Caller, ProvedAct};
@@ -177,6 +177,7 @@ impl Service {
 
     /// Activates a plan, or requests approval if a person has to approve it first.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
+        self.check_offer(by, plan)?;
         let starts = self.start_rule(by, plan, RecordRule::Leave)?;
         let (reply, ()) = self.write_with(by, plan, Terms::starting(guard), move |plan| {
             let is_waiting = matches!(plan.state().phase, Phase::Draft | Phase::AwaitingApproval);
@@ -298,14 +299,10 @@ impl Service {
     }
 
     /// Deletes a plan with its history permanently. Only a person can; the id is never reused.
-    pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
+    pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), SharingError> {
         let act = PersonAct::on_plan(PersonVerb::Purge, plan);
         by.proved(&ProvedAct { verb: "purge a plan", what: "purging", act })?;
-        match self.purge_for_all(&by.actor, plan) {
-            Err(SharingError::Service(error)) => Err(error),
-            Err(error) => Err(StoreError::Database(error.to_string()).into()),
-            Ok(()) => Ok(()),
-        }
+        self.purge_for_all(&by.actor, plan)
     }
 
     /// Discards the decomposition of a task with all its subtasks. `drop_dependencies` also removes outside

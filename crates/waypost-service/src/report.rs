@@ -16,6 +16,7 @@ use crate::false_done::check_false_done;
 use crate::hint::{PersonAct, PersonVerb};
 use crate::human_answer::{answer_command, is_as_seen, is_for_people, names_question};
 use crate::service::{Guard, Service, Terms, WriteReply};
+use crate::sharing::SharingError;
 
 /// The default lease of a claimed task in seconds.
 pub(crate) const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
@@ -168,7 +169,8 @@ impl Service {
         Ok(ClaimReply { written, task: task.clone(), attempt })
     }
 
-    /// Records a report on a task by its worker.
+    /// Records a report on a task by its worker. If the task ended in another clone meanwhile, it is recorded beside the
+    /// other outcome, with a warning.
     pub fn report(
         &self,
         by: &Caller,
@@ -176,7 +178,19 @@ impl Service {
         report: TaskReport,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
-        self.retry_after_expiry(task.plan, || self.try_report(by, task, report.clone(), guard))
+        let written = self.retry_after_expiry(task.plan, || self.try_report(by, task, report.clone(), guard));
+        let is_over = match &written {
+            Err(ServiceError::Refused(Refusal::WrongStatus { status, .. })) => status.is_finished(),
+            Err(ServiceError::Refused(Refusal::Archived { .. })) => true,
+            Err(_) | Ok(_) => false,
+        };
+        let named = task.attempt.or_else(|| by.attempt_of(task.plan, task.task));
+        let Some(end) = ending(task.task, named, &report).filter(|_| is_over) else { return written };
+        match self.report_late(by, task.plan, task.task, &end) {
+            Ok(Some(reply)) => Ok(reply),
+            Err(SharingError::Service(error)) => Err(error),
+            Ok(None) | Err(_) => written,
+        }
     }
 
     /// Writes once more if another session holds the task. It may be gone: once its lease has expired, it no longer holds
@@ -216,6 +230,7 @@ impl Service {
         report: TaskReport,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
+        self.check_offer(by, task.plan)?;
         report.says_something(task.task)?;
         if let TaskReport::Done { result, sure, .. } = &report {
             check_false_done(by, task.task, result.as_deref(), *sure)?;

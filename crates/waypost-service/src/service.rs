@@ -15,6 +15,7 @@ use crate::error::{IdOf, ServiceError, Subject, UnknownPlan};
 use crate::gate::{Gatekeeper, OtherPlans};
 use crate::merge_question::AskedQuestions;
 use crate::preview::ShownPreviews;
+use crate::sharing::FindBranch;
 
 /// Loads the configuration when an operation first needs it.
 pub type LoadConfig = Box<dyn Fn() -> Result<Arc<Config>, ServiceError> + Send + Sync>;
@@ -35,6 +36,7 @@ pub struct Service {
     in_store: Arc<OnceLock<Authenticator>>,
     shown: Arc<ShownPreviews>,
     asked: Arc<AskedQuestions>,
+    shared_branch: Option<FindBranch>,
 }
 
 impl std::fmt::Debug for Service {
@@ -167,7 +169,18 @@ impl Service {
             in_store,
             shown: Arc::default(),
             asked: Arc::default(),
+            shared_branch: None,
         }
+    }
+
+    /// Returns the service with the branch that shared plans travel on: before it names a task, it reads what is new there.
+    #[must_use]
+    pub fn with_shared_branch(self, find: FindBranch) -> Self {
+        Self { shared_branch: Some(find), ..self }
+    }
+
+    pub(crate) fn shared_branch(&self) -> Option<&FindBranch> {
+        self.shared_branch.as_ref()
     }
 
     /// Returns the service with the account that vouches for approvals.

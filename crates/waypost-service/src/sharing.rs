@@ -10,6 +10,7 @@ mod claim_notice;
 mod derive;
 mod error;
 mod import;
+mod late_report;
 mod offer;
 mod questions;
 mod reply;

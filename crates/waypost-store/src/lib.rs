@@ -54,8 +54,8 @@ pub use named_lock::{HOLD_SECONDS, NamedLock};
 pub use open::{open, open_for_one_command};
 pub use plans::PlanStore;
 pub use plans::request::{
-    Answer, AppendCommands, BuildCommands, Committed, Conflict, MakeRows, NewPlan, SharedGroup, SharedRow,
-    SharedWrite, WriteError, WriteRequest,
+    Answer, AppendCommands, BuildCommands, Committed, Conflict, MakeRows, NewPlan, Purge, SharedGroup,
+    SharedRow, SharedWrite, WriteError, WriteRequest,
 };
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,

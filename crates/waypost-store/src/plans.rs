@@ -21,8 +21,8 @@ use waypost_core::{Actor, Command, Draft, Plan, PlanId, TaskId};
 
 use self::cache::{Cache, PLANS_CACHED_MAX, VERSIONS_READ_MAX, catch_up, load};
 use self::request::{
-    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, SharedWrite, Write,
-    WriteError, WriteRequest,
+    Answer, AppendCommands, BatchError, BuildCommands, Done, Job, NewPlan, OnRefusal, Purge, SharedWrite,
+    Write, WriteError, WriteRequest,
 };
 use self::transaction::{create, purge, random_name, write, write_shared};
 use crate::cross_plan::deliver::{and_tell, deliver};
@@ -72,9 +72,9 @@ fn carry_out(transaction: &mut dyn Transaction, cache: &mut Cache, job: &Job) ->
         Job::Create(id, by, command) => (by, create(transaction, cache, id.as_ref(), by, command)),
         Job::Write(job) => (&job.request.by, write(transaction, cache, job)),
         Job::Shared(job) => (&job.by, write_shared(transaction, cache, job)),
-        Job::Purge(plan, by) => {
-            let (done, news) = purge(transaction, cache, plan, by)?;
-            deliver(transaction, cache, by, plan, news)?;
+        Job::Purge(job) => {
+            let (done, news) = purge(transaction, cache, job)?;
+            deliver(transaction, cache, &job.by, &job.plan, news)?;
             return Ok(done);
         }
     };
@@ -201,7 +201,12 @@ impl PlanStore {
 
     /// Removes a plan and its history for good. Only a person may purge; the id is never used again.
     pub fn purge(&self, plan: &PlanId, by: &Actor) -> Result<(), WriteError> {
-        self.queue_one(Job::Purge(plan.clone(), by.clone())).map(drop)
+        self.purge_shared(Purge { plan: plan.clone(), by: by.clone(), known_version: None, rows: Vec::new() })
+    }
+
+    /// Removes a plan like [`Self::purge`], and leaves rows for other clones in the same transaction.
+    pub fn purge_shared(&self, purge: Purge) -> Result<(), WriteError> {
+        self.queue_one(Job::Purge(purge)).map(drop)
     }
 
     /// Executes a job, together with others that are waiting.

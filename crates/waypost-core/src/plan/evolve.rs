@@ -483,7 +483,7 @@ impl Plan {
     fn cancel(&mut self, numbers: &[u32], reason: &str, at: Timestamp) {
         for &number in numbers {
             // What is skipped because of others can be cancelled, so that it stays so when they are done again.
-            let follows = self.skipped_because_of(number).is_some();
+            let follows = self.is_skipped_along(number);
             if self.slot(number).is_parent() || self.slot(number).status.is_finished() && !follows {
                 continue;
             }

@@ -268,6 +268,17 @@ impl Plan {
         }
     }
 
+    /// Whether a task is skipped because of others, or by its author: that is no outcome of its own.
+    pub(super) fn is_skipped_along(&self, number: u32) -> bool {
+        let is_below_skip = || {
+            let above = |at: &u32| Some(self.slot(*at).parent).filter(|&parent| parent != NONE);
+            std::iter::successors(Some(number), above).any(|at| self.slot(at).skip)
+        };
+        let state = &self.at(number).state;
+        state.status == Status::Skipped
+            && (state.because_of.is_some() || self.skipped_again(number).is_some() || is_below_skip())
+    }
+
     /// Returns the tasks whose ends make this one impossible, in the order of its dependencies. A skipped task passes
     /// on its own cause, so that a whole cascade points at its origin.
     fn causes(&self, number: u32) -> impl Iterator<Item = TaskId> {

@@ -19,7 +19,7 @@ use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
 use crate::merge::ConflictKind;
 use crate::place::several_between;
-use crate::record::{Record, RecordError};
+use crate::record::{ParsedRecord, Record, RecordError};
 use crate::set::{OperationSet, TaskKey};
 use crate::travelling_work::TravellingWork;
 use waypost_core::{
@@ -89,6 +89,30 @@ pub fn share(known: &OperationSet, plan: &Plan, stamp: &Stamp) -> Result<Vec<Rec
     }
     change.approval();
     Ok(pack(known, stamp, change.actions)?)
+}
+
+/// Returns the outcomes of a version whose author has not seen how the tasks ended in other clones. They stand beside those
+/// outcomes. What its author has reported already is left out.
+pub fn late_report(
+    known: &OperationSet,
+    before: &Plan,
+    after: &Plan,
+    events: &[Event],
+    stamp: &Stamp,
+) -> Vec<Action> {
+    let mut change = Change::new(known, before, after, stamp);
+    change.read(events);
+    change.outcomes(events);
+    let late = |action: Action| {
+        let Action::Report { task, outcome, text, output, evidence, over } = action else { return None };
+        let is_own = |id: &RecordId| {
+            let record = known.get(*id).and_then(ParsedRecord::known);
+            record.is_some_and(|record| (record.by(), record.from()) == (&stamp.by, &stamp.from))
+        };
+        let is_known = over.iter().any(is_own);
+        (!is_known).then_some(Action::Report { task, outcome, text, output, evidence, over: Vec::new() })
+    };
+    change.actions.into_iter().filter_map(late).collect()
 }
 
 /// Returns how a plan is stopped by somebody.

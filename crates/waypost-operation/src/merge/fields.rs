@@ -5,7 +5,7 @@ use waypost_core::{ActorKind, Draft, FORMAT};
 
 use super::pending::{Pending, Side};
 use super::reading::At;
-use super::register::{Write, merged, replaced_by};
+use super::register::{Write, merged, replaced_by, replaced_by_those_who_may};
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Merge, PlaceOfTask};
 use crate::field::{Contest, Field};
@@ -41,7 +41,13 @@ impl<'a> Merge<'a> {
     }
 
     pub(super) fn set_field(&mut self, task: u32, field: &Field, writes: &[Write<'a, &'a Value>]) {
-        let replaced = replaced_by(writes);
+        let replaced = match field {
+            // What a person holds, only a person lifts.
+            Field::Held => replaced_by_those_who_may(writes, |hold, lift| {
+                hold.value.is_null() || !self.is_by_person(hold.at) || self.is_by_person(lift.at)
+            }),
+            _ => replaced_by(writes),
+        };
         let facts = self.facts(writes, &replaced);
         if *field == Field::Parent {
             return self.set_parent(task, writes, &facts);
@@ -71,6 +77,11 @@ impl<'a> Merge<'a> {
             self.specs[task as usize].work = None;
             self.disputed.insert(task);
         }
+    }
+
+    /// Whether a person wrote this.
+    pub(super) fn is_by_person(&self, at: At) -> bool {
+        self.reading.record(at).by().kind == ActorKind::Person
     }
 
     /// Of the places among the siblings that nothing replaced, the last one holds.
@@ -137,7 +148,12 @@ impl<'a> Merge<'a> {
                 })
                 .collect();
             let text = merged(initial.and_then(Value::as_str), &texts, facts);
-            if let Some(text) = text.filter(|text| field.check_bytes(text.len()).is_ok()) {
+            // Two edits that each leave something must not leave a task without a description.
+            let is_fine = |text: &String| {
+                let is_gone = *field == Field::Description && text.trim().is_empty();
+                !is_gone && field.check_bytes(text.len()).is_ok()
+            };
+            if let Some(text) = text.filter(is_fine) {
                 for &fact in facts {
                     self.reading.disposition(writes[fact].at, Disposition::MergedText);
                 }

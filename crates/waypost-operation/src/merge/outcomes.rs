@@ -6,18 +6,29 @@ use waypost_core::{
 
 use super::pending::{Pending, Side, SideAct};
 use super::reading::{At, OutcomeWrite};
-use super::register::{Write, replaced_by};
+use super::register::{Write, replaced_by_those_who_may};
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Added, Merge, add_tokens};
 use crate::action::{Action, ActionRef, OutcomeKind};
 use crate::field::Field;
+use crate::ids::RecordId;
+use crate::record::ParsedRecord;
 
 impl<'a> Merge<'a> {
     /// Decides how tasks ended.
     pub(super) fn end_tasks(&mut self) {
         for task in 0..self.specs.len() as u32 {
             let Added { at, start } = Added::of(&self.reading, task);
-            if let Some(state) = start.state.as_ref().filter(|_| !self.reading.outcomes.contains_key(&task)) {
+            // What a person stopped before the plan was shared, only a person opens again.
+            let is_retry = |write: &Write<'a, OutcomeWrite<'a>>| {
+                matches!(write.value, OutcomeWrite::Retry) && !self.is_by_person(write.at)
+            };
+            let is_persons = start.state.as_ref().is_some_and(|state| state.by.is_some());
+            let holds = match self.reading.outcomes.get(&task) {
+                None => true,
+                Some(writes) => is_persons && writes.iter().all(is_retry),
+            };
+            if let Some(state) = start.state.as_ref().filter(|_| holds) {
                 let record = self.reading.record(at);
                 let (outcome, text, output) = (state.outcome, state.text.as_ref(), state.output.as_ref());
                 let mut ended = state_of(outcome, text, output, record.at(), record.by());
@@ -41,7 +52,9 @@ impl<'a> Merge<'a> {
     }
 
     pub(super) fn end_task(&mut self, task: u32, writes: &[Write<'a, OutcomeWrite<'a>>]) {
-        let replaced = replaced_by(writes);
+        let replaced = replaced_by_those_who_may(writes, |end, newer| {
+            !(self.is_by_person(end.at) && is_stop(&end.value)) || self.is_by_person(newer.at)
+        });
         let facts = self.facts(writes, &replaced);
         let kind = |fact: usize| match &writes[fact].value {
             OutcomeWrite::Report { outcome, .. } => Some(*outcome),
@@ -101,8 +114,7 @@ impl<'a> Merge<'a> {
         let text = all.as_ref().or(*text);
         let mut state = state_of(*outcome, text, *output, record.at(), record.by());
         // What a person stopped, no agent opens again in any clone.
-        let is_stop = matches!(outcome, OutcomeKind::Cancelled | OutcomeKind::Skipped)
-            && text.is_none_or(|text| text != PLAN_ENDED);
+        let is_stop = is_stop(&writes[last].value);
         if is_stop && record.by().kind == ActorKind::Person {
             state.change_aside(|aside| aside.stopped_by = Some(record.by().clone()));
         }
@@ -128,7 +140,14 @@ impl<'a> Merge<'a> {
         let mut holding: Option<usize> = None;
         for place in 0..self.reading.stops.len() {
             let at = self.reading.stops[place].at;
-            if let Some(by) = self.reading.resumed.get(&self.reading.record(at).id()).copied() {
+            // What a person stopped, only a person resumes.
+            let is_persons = self.is_by_person(at);
+            let mut lifts = self.reading.resumed.get(&self.reading.record(at).id()).into_iter().flatten();
+            let by_whom = |id: &&RecordId| {
+                let record = self.set.get(**id).and_then(ParsedRecord::known);
+                !is_persons || record.is_some_and(|record| record.by().kind == ActorKind::Person)
+            };
+            if let Some(by) = lifts.find(by_whom).copied() {
                 self.reading.disposition(at, Disposition::Superseded { by });
                 continue;
             }
@@ -274,6 +293,13 @@ impl<'a> Merge<'a> {
         }
         phase
     }
+}
+
+/// Whether somebody decided that a task is not done. What only the end of the plan cancelled is no decision.
+fn is_stop(write: &OutcomeWrite<'_>) -> bool {
+    let OutcomeWrite::Report { outcome, text, .. } = write else { return false };
+    matches!(outcome, OutcomeKind::Cancelled | OutcomeKind::Skipped)
+        && text.is_none_or(|text| text != PLAN_ENDED)
 }
 
 /// Returns the state of a task that ended, or that is reported as done.

@@ -80,7 +80,7 @@ pub(super) struct Reading<'a> {
     pub(super) comments: Vec<(At, u32, Comment)>,
     pub(super) charges: Vec<(Option<u32>, i64, bool)>,
     pub(super) stops: Vec<StopWrite<'a>>,
-    pub(super) resumed: HashMap<RecordId, RecordId>,
+    pub(super) resumed: HashMap<RecordId, Vec<RecordId>>,
     pub(super) approvals: Vec<(At, &'a Json)>,
     pub(super) deletes: Vec<At>,
     /// What was dismissed, and by which record.
@@ -309,7 +309,9 @@ impl<'a> Reading<'a> {
                 (Action::Stop { kind, reason, by }, _) => {
                     self.stops.push(StopWrite { at, kind: *kind, reason, by: by.as_ref() });
                 }
-                (Action::Resume { over }, _) => self.resumed.extend(over.iter().map(|stop| (*stop, id))),
+                (Action::Resume { over }, _) => {
+                    over.iter().for_each(|stop| self.resumed.entry(*stop).or_default().push(id));
+                }
                 (Action::Approve { approval }, _) => self.approvals.push((at, approval)),
                 (Action::Delete {}, _) => self.deletes.push(at),
                 (Action::Dismiss { over }, _) => {

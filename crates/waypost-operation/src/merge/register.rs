@@ -17,6 +17,14 @@ pub(super) struct Write<'a, T> {
 
 /// Returns, for each write, the place of the last one that replaces it.
 pub(super) fn replaced_by<T>(writes: &[Write<'_, T>]) -> Vec<Option<usize>> {
+    replaced_by_those_who_may(writes, |_, _| true)
+}
+
+/// Returns the same, where `may` says whether the author of the second write may replace the first.
+pub(super) fn replaced_by_those_who_may<'a, T>(
+    writes: &[Write<'a, T>],
+    may: impl Fn(&Write<'a, T>, &Write<'a, T>) -> bool,
+) -> Vec<Option<usize>> {
     let mut by = vec![None; writes.len()];
     let places = places_of(writes);
     for (place, write) in writes.iter().enumerate() {
@@ -27,7 +35,7 @@ pub(super) fn replaced_by<T>(writes: &[Write<'_, T>]) -> Vec<Option<usize>> {
     }
     for (place, write) in writes.iter().enumerate() {
         for older in write.over.iter().filter(|older| **older != write.id) {
-            if let Some(&older) = places.get(older) {
+            if let Some(&older) = places.get(older).filter(|&&older| may(&writes[older], write)) {
                 by[older] = Some(place);
             }
         }

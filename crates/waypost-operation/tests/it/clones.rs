@@ -282,6 +282,35 @@ impl World {
             assert!(*text == said[0], "clones come to different plans");
         }
         self.is_the_same_in_any_order(&said[0]);
+        self.ends_are_the_same();
+    }
+
+    /// Once nothing runs any more, tasks have the same statuses in all clones in which the plan has begun.
+    fn ends_are_the_same(&mut self) {
+        let begun = self.clones.iter().map(|clone| &clone.plan).filter(|plan| {
+            // What other plans delivered does not travel.
+            let mut tasks = plan.tasks();
+            plan.state().started_at.is_some() && tasks.all(|(task, _)| task.state.received.is_empty())
+        });
+        let plans: Vec<Plan> = begun.map(|plan| at_rest(plan.clone(), self.now())).collect();
+        let Some((first, others)) = plans.split_first() else { return };
+        for other in others {
+            let mut differences = Vec::new();
+            for (here, _) in first.tasks() {
+                let there = other.task(here.spec.id.as_str()).unwrap();
+                // What its author passes over is passed over when its turn comes, and a check counts only where it ran.
+                let above = |id: &TaskId| first.task(id.as_str())?.spec.parent.clone();
+                let mut line = std::iter::successors(Some(here.spec.id.clone()), above);
+                let is_passed_over = line.any(|id| first.task(id.as_str()).unwrap().spec.skip);
+                let is_group = !first.sibling_ids(Some(here.spec.id.as_str())).is_empty();
+                let is_checked = here.spec.check.is_some();
+                if !is_passed_over && !is_group && !is_checked && here.state.status != there.state.status {
+                    differences.push(format!("{}: {:?}\n    {:?}", here.spec.id, here.state, there.state));
+                }
+            }
+            let phases = (first.state(), other.state());
+            assert!(differences.is_empty(), "{phases:?}\n{}", differences.join("\n"));
+        }
     }
 
     fn is_the_same_in_any_order(&mut self, said_before: &str) {
@@ -374,6 +403,17 @@ fn a_plan_of_a_hundred_thousand_tasks_is_shared_in_parts_and_merged() {
     let by = Actor::system("sync");
     other.advance(&other.decide(&by, at(3), &Command::Merge(Box::new(request))).unwrap(), at(3));
     assert_eq!(other.len(), 100_000);
+}
+
+/// The plan after all its running tasks were released.
+fn at_rest(mut plan: Plan, now: Timestamp) -> Plan {
+    let running: Vec<TaskId> = plan.in_progress().map(|task| task.spec.id.clone()).collect();
+    for task in running {
+        let release = Command::ReleaseTask { task, attempt: None, reason: "the end".into() };
+        let events = plan.decide(&ada(), now, &release).unwrap();
+        plan.advance(&events, now);
+    }
+    plan
 }
 
 /// What a merge says, as text.

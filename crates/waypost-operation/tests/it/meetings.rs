@@ -1,9 +1,12 @@
 //! Two clones do something without knowing of each other, and meet.
 
-use waypost_core::{Actor, Command, Event, Phase, Plan, Position, Refusal, Status, Task, TaskChanges};
+use serde_json::Value;
+use waypost_core::{
+    Actor, Command, Event, Outcome, Phase, Plan, Position, Refusal, Status, Task, TaskChanges,
+};
 use waypost_operation::{
-    Action, Answer, CloneTag, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef, answer,
-    derive, merge, merge_request, share,
+    Action, Answer, CloneTag, Field, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef,
+    answer, derive, merge, merge_request, share,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -340,6 +343,95 @@ fn two_answers_that_contradict_each_other_are_a_question_again() {
     b.does(notes("ONE\n2\n3\n4\nfive"));
     a.meets(&mut b);
     assert_eq!((a.questions(), b.task("t").spec.notes.as_str()), (vec![], "ONE\n2\n3\n4\nFIVE"));
+}
+
+/// What an agent could write, and no clone lets it do, to undo everything that people stopped.
+fn undone(set: &OperationSet) -> Vec<Action> {
+    let records = set.records().filter_map(ParsedRecord::known);
+    let undo = |id: RecordId, action: &Action| match action.clone() {
+        Action::Report { task, .. } => Some(Action::Retry { task, over: vec![id] }),
+        Action::Set { task, field: Field::Held, .. } => {
+            Some(Action::Set { task, field: Field::Held, to: Value::Null, over: vec![id] })
+        }
+        Action::Stop { .. } => Some(Action::Resume { over: vec![id] }),
+        _ => None,
+    };
+    records.flat_map(|record| record.actions().iter().filter_map(move |one| undo(record.id(), one))).collect()
+}
+
+#[test]
+fn what_a_person_stopped_no_record_of_an_agent_starts_in_any_clone() {
+    for stop in [Command::Pause { reason: "wait".into() }, Command::Reject { reason: "no".into() }] {
+        let (mut a, mut b) = two(&["t", "u", "v"]);
+        let mut c = Place { plan: b.plan.clone(), set: b.set.clone(), by: Actor::person("c"), seconds: 5 };
+        a.does(ask::finish("t", Outcome::Skipped { reason: None }));
+        a.does(ask::hold("u"));
+        a.does(ask::cancel("v"));
+        a.does(stop.clone());
+        a.meets(&mut b);
+        let eve = Actor::agent("eve");
+        let forged = undone(&b.set);
+        assert_eq!(forged.len(), 4, "{forged:?}");
+        let record = b.set.record(at(99_999), eve, CloneTag::new("zzz").unwrap(), forged).unwrap();
+        b.receive(vec![ParsedRecord::from(record)]);
+        a.meets(&mut b);
+        // All at once, in a clone that has the plan, and in one that has not.
+        c.meets(&mut b);
+        let mut late =
+            Place { plan: Plan::blank(plan_id()), set: b.set.clone(), by: Actor::person("d"), seconds: 5 };
+        late.import();
+        for place in [&a, &b, &c, &late] {
+            assert_eq!(place.task("t").state.status, Status::Skipped);
+            assert!(place.task("u").state.held().is_some());
+            assert_eq!(place.task("v").state.status, Status::Cancelled);
+            assert!(place.plan.state().stopped_by.is_some(), "{:?}", place.plan.state());
+        }
+    }
+}
+
+#[test]
+fn a_pause_that_was_lifted_in_one_clone_arrives_in_the_others() {
+    let (mut a, mut b) = two(&["t"]);
+    let mut c = Place { plan: b.plan.clone(), set: b.set.clone(), by: Actor::person("c"), seconds: 5 };
+    c.does(Command::Activate);
+    a.does(Command::Pause { reason: "wait".into() });
+    a.meets(&mut b);
+    b.does(Command::Resume);
+    c.meets(&mut b);
+    assert_eq!((a.plan.state().phase, c.plan.state().phase), (Phase::Paused, Phase::Paused));
+    c.does(Command::Resume);
+    a.meets(&mut c);
+    assert_eq!(c.plan.state().phase, Phase::Active, "it is lifted here");
+}
+
+#[test]
+fn machine_work_that_a_person_skipped_here_waits_if_it_is_opened_elsewhere() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let work = TaskChanges { work: Some(Some(*crate::kit::work())), ..TaskChanges::default() };
+    a.does(Command::ReviseTask { task: id("t"), changes: Box::new(work) });
+    a.meets(&mut b);
+    b.does(ask::finish("t", Outcome::Skipped { reason: None }));
+    a.meets(&mut b);
+    a.does(ask::retry("t"));
+    a.meets(&mut b);
+    assert_eq!(b.task("t").state.status, Status::Pending);
+    assert!(b.task("t").state.held().is_some(), "nothing that travels starts a machine");
+}
+
+#[test]
+fn descriptions_that_would_merge_to_nothing_are_a_question() {
+    let describe = |text: &str| {
+        let changes = TaskChanges { description: Some(text.into()), ..TaskChanges::default() };
+        Command::ReviseTask { task: id("t"), changes: Box::new(changes) }
+    };
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(describe("one\n\n\n\ntwo"));
+    a.meets(&mut b);
+    a.does(describe("one\n\n\n\n"));
+    b.does(describe("\n\n\n\ntwo"));
+    a.meets(&mut b);
+    assert_eq!(a.questions().len(), 1, "{:?}", a.task("t").spec.description);
+    assert!(!b.task("t").spec.description.trim().is_empty());
 }
 
 fn answers(place: &mut Place, given: Answer) {

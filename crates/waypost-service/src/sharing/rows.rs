@@ -215,6 +215,11 @@ pub(super) fn unpublished_row(id: RecordId, line: Option<String>) -> SharedRow {
     SharedRow { group: SharedGroup::Unpublished, key: id.to_string(), value: line }
 }
 
+/// The row of a line that is not published.
+pub(super) fn unpublished_line(key: String, line: String) -> SharedRow {
+    SharedRow { group: SharedGroup::Unpublished, key, value: Some(line) }
+}
+
 /// The row that keeps a plan from agents, with the address that it came from.
 pub(super) fn withheld_row(plan: &PlanId, from: &str) -> SharedRow {
     SharedRow { group: SharedGroup::Withheld, key: plan.to_string(), value: Some(from.to_owned()) }
@@ -242,16 +247,6 @@ pub(super) fn put_share(
 /// Removes the mark of a record that the branch holds now.
 pub(super) fn put_published(write: &mut dyn Transaction, plan: &PlanId, id: &str) -> Result<(), StoreError> {
     write.put(waypost_store::Record::Shared(SharedScope::Unpublished(plan), id, None))
-}
-
-/// Marks a record as not published.
-pub(super) fn put_unpublished(
-    write: &mut dyn Transaction,
-    plan: &PlanId,
-    id: &str,
-    line: &str,
-) -> Result<(), StoreError> {
-    write.put(waypost_store::Record::Shared(SharedScope::Unpublished(plan), id, Some(line)))
 }
 
 /// Offers a plan to agents again.

@@ -3,13 +3,14 @@
 use waypost_core::{Actor, ActorKind, PlanId, Timestamp};
 use waypost_git::GitError;
 use waypost_operation::{Action, CloneTag, RecordError};
-use waypost_store::{StoreError, Transaction};
+use waypost_store::{Purge, StoreError, WriteError};
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
 use super::reply::{ShareReply, SharedPlan, SharingStatus, WithheldPlan};
 use super::rows::{self, DrawnTag};
 use super::secrets::{SecretScan, secrets_of};
+use super::sync::LOCK;
 use crate::caller::Caller;
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -58,11 +59,32 @@ impl Service {
     /// Returns the tag that this clone adds to the ids of tasks which it names in a plan; `None` if the plan is not
     /// shared.
     pub fn shared_tag(&self, plan: &PlanId) -> Result<Option<String>, ServiceError> {
-        let found = self.plans().store().query(|read| match rows::share_of(read, plan)? {
-            Some(share) if share.shared => rows::tag(read),
-            Some(_) | None => Ok(None),
-        })?;
+        let known = || {
+            self.plans().store().query(|read| match rows::share_of(read, plan)? {
+                Some(share) if share.shared => rows::tag(read),
+                Some(_) | None => Ok(None),
+            })
+        };
+        let mut found = known()?;
+        if found.is_some() && self.import_moved_branch() {
+            found = known()?;
+        }
         Ok(found.map(|drawn| drawn.tag.to_string()))
+    }
+
+    /// Imports the local branch if it is not where this store left it: a backup that was written over the file of the store
+    /// must not give ids again which the branch has under its tag. Without the branch the ids stay as they are, and the
+    /// merge tells the tasks apart. Returns whether something was imported.
+    fn import_moved_branch(&self) -> bool {
+        let Some(shared) = self.shared_branch().and_then(|find| find().ok()) else { return false };
+        let Ok(seen) = self.plans().store().query(rows::seen_branch) else { return false };
+        let Ok(Some(tip)) = shared.branch().tip() else { return false };
+        if seen.is_some_and(|seen| seen.commit == tip.commit.as_str()) {
+            return false;
+        }
+        // Whoever has the lock imports it, too.
+        let is_free = self.plans().store().try_lock(LOCK).is_ok_and(|lock| lock.is_some());
+        is_free && self.publish_locally(&shared).is_ok()
     }
 
     /// Returns the tag of this clone, drawn when it is first needed. A store that was copied draws another one, after the
@@ -179,18 +201,23 @@ impl Service {
             return Ok(self.plans().purge(plan, by)?);
         };
         let _lock = self.sharing_lock()?;
-        let set = self.derive_records(plan, &tag)?.set;
         let problem =
             |error: RecordError| SharingError::Records { plan: plan.clone(), problem: error.to_string() };
-        let deletion = set.record(self.now()?, by.clone(), tag, vec![Action::Delete {}]).map_err(problem)?;
-        let mut waiting = self.plans().store().query(|read| rows::unpublished(read, plan))?;
-        waiting.push((deletion.id().to_string(), deletion.to_line()));
-        self.plans().purge(plan, by)?;
-        // The purge took the records along; what nobody else has yet still has to leave.
-        let put = |write: &mut dyn Transaction| {
-            waiting.iter().try_for_each(|(id, line)| rows::put_unpublished(write, plan, id, line))
-        };
-        Ok(self.plans().store().write(&mut |write| put(write))?)
+        self.settle(|| {
+            let derived = self.derive_records(plan, &tag)?;
+            let deletion = derived.set.record(self.now()?, by.clone(), tag.clone(), vec![Action::Delete {}]);
+            let deletion = deletion.map_err(problem)?;
+            // The purge takes the records along; what nobody else has yet still has to leave.
+            let waiting = self.plans().store().query(|read| rows::unpublished(read, plan))?;
+            let waiting = waiting.into_iter().chain([(deletion.id().to_string(), deletion.to_line())]);
+            let rows = waiting.map(|(key, line)| rows::unpublished_line(key, line)).collect();
+            let (plan, by, known_version) = (plan.clone(), by.clone(), Some(derived.version));
+            match self.plans().purge_shared(Purge { plan, by, known_version, rows }) {
+                // Somebody wrote it meanwhile, which the deletion must have seen.
+                Err(WriteError::Conflict(_)) => Ok(None),
+                purged => Ok(Some(purged?)),
+            }
+        })
     }
 
     /// Keeps plans from travelling. They stay here and in every other clone, and what the branch holds stays there.

@@ -20,7 +20,7 @@ use super::rows::{self, SeenBranch, SeenRemote};
 use crate::service::Service;
 
 /// The lock of whoever publishes or imports.
-const LOCK: &str = "sharing";
+pub(super) const LOCK: &str = "sharing";
 /// Number of times that the lock is tried, and how long each time waits.
 const LOCK_TRIES_MAX: u32 = 400;
 const LOCK_WAIT: Duration = Duration::from_millis(50);

@@ -10,8 +10,8 @@ use waypost_core::{
 use waypost_service::submit::{Start, SubmitError};
 use waypost_service::{
     Caller, ClaimFilter, ClaimOptions, Claimed, CreateOptions, EditOp, Guard, NewTask, Presence, ProgramOf,
-    Record, Service, ServiceError, SourceText, StatusChange, TaskRef, TaskReport, gates_of, question_digest,
-    unproved_gates,
+    Record, Service, ServiceError, SharingError, SourceText, StatusChange, TaskRef, TaskReport, gates_of,
+    question_digest, unproved_gates,
 };
 use waypost_store::{MemoryStore, PlanStore};
 use waypost_testkit::{id, plan_of, task};
@@ -318,7 +318,16 @@ fn rows() -> Vec<Row> {
             },
             ["stopped_by_person"; 5],
         ),
-        ("purge", |desk, by| desk.service.purge(by, &desk.plan), PROVED),
+        (
+            "purge",
+            |desk, by| {
+                desk.service.purge(by, &desk.plan).map_err(|error| match error {
+                    SharingError::Service(error) => error,
+                    error => panic!("{error}"),
+                })
+            },
+            PROVED,
+        ),
         (
             "stop",
             |desk, by| {

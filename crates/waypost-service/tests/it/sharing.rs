@@ -2,8 +2,8 @@
 
 use waypost_core::{Actor, ActorKind, EffectiveStatus};
 use waypost_service::{
-    AnswerChoice, Caller, ClaimFilter, Claimed, EditOp, Guard, InboxKind, QuestionRef, SecretScan,
-    SharingError, StatusChange, SyncOptions,
+    AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, InboxKind, QuestionRef,
+    SecretScan, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
 };
 use waypost_store::SharedScope;
 use waypost_testkit::id;
@@ -161,6 +161,11 @@ fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
     assert_eq!(refused.hint(), waypost_service::Hint::TrustRemote);
     let nothing = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
     assert!(matches!(nothing, Claimed::Nothing { .. }), "{nothing:?}");
+    let (p, one) = (plan("p"), id("one"));
+    let of = TaskRef { plan: &p, task: &one, attempt: None, take_over: false, seen: None };
+    let report = TaskReport::Done { result: Some("it is".to_owned()), output: None, sure: true };
+    assert_eq!(c.service.report(&agent, of, report, Guard::NONE).unwrap_err().code(), "needs_person");
+    assert_eq!(c.service.activate(&agent, &p, Guard::NONE).unwrap_err().code(), "needs_person");
     assert!(c.service.release_withheld(&agent, &c.shared).is_err());
     assert_eq!(c.service.release_withheld(&c.by, &c.shared).unwrap(), [plan("p")]);
     let taken = c.service.claim_next(&agent, ClaimFilter::default(), None).unwrap();
@@ -652,4 +657,95 @@ fn what_came_from_the_trusted_remote_stays_trusted_if_the_sync_was_killed_and_th
     let report = a.sync();
     assert!(report.strange.is_empty() && report.withheld.is_empty() && report.pushed, "{report:?}");
     assert_eq!(a.notes("p", "one"), "from b");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_report_on_a_task_that_ended_in_another_clone_is_recorded_beside_the_other_outcome() {
+    let (_ground, a, b) = two();
+    let (robin, zed) = (Caller::new(Actor::agent("robin")), Caller::new(Actor::agent("zed")));
+    for task in ["one", "two"] {
+        a.service.claim(&robin, &plan("p"), &id(task), ClaimOptions::default(), Guard::NONE).unwrap();
+    }
+    b.done("p", "one", "by b").unwrap();
+    let failed = StatusChange::Failed { error: "b cannot".to_owned() };
+    b.edit("p", EditOp::SetStatus { task: id("two"), status: failed, take_over: true }).unwrap();
+    settle(&[&a, &b], "p");
+    let report = |by: &Caller, task: &str, result: &str| {
+        let (plan, task) = (plan("p"), id(task));
+        let of = TaskRef { plan: &plan, task: &task, attempt: None, take_over: false, seen: None };
+        let output = Some(waypost_core::Json::of(&serde_json::json!({ "by": result })));
+        let report = TaskReport::Done { result: Some(result.to_owned()), output, sure: true };
+        a.service.report(by, of, report, Guard::NONE)
+    };
+    // Nobody took anything back from this agent.
+    assert_eq!(report(&zed, "one", "by zed").unwrap_err().code(), "wrong_status");
+    let reply = report(&robin, "one", "by robin").unwrap();
+    assert_eq!(
+        reply.warnings,
+        ["task one: it was ended in another clone meanwhile, and this report is kept, too"]
+    );
+    let reply = report(&robin, "two", "robin can").unwrap();
+    assert_eq!(
+        reply.warnings,
+        ["task two: it ended differently in another clone meanwhile: a person is asked which outcome holds"]
+    );
+    assert_eq!(report(&robin, "one", "once more").unwrap_err().code(), "wrong_status", "it is reported");
+    settle(&[&a, &b], "p");
+    for clone in [&a, &b] {
+        let result = clone.service.read(&plan("p"), |plan| plan.task("one").unwrap().state.result.clone());
+        assert_eq!(result.unwrap().as_deref(), Some("by b\n\nby robin"));
+        assert_eq!(clone.questions(), ["two outcome"]);
+    }
+    b.resolve("p", Some("two"), "outcome", AnswerChoice::Take("robin".to_owned())).unwrap();
+    settle(&[&a, &b], "p");
+    let output = b.service.read(&plan("p"), |plan| plan.task("two").unwrap().state.output.clone()).unwrap();
+    assert_eq!(output.unwrap().as_str(), r#"{"by":"robin can"}"#);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_report_on_a_task_of_a_plan_that_was_archived_in_another_clone_is_kept() {
+    let (_ground, a, b) = two();
+    let robin = Caller::new(Actor::agent("robin"));
+    a.service.claim(&robin, &plan("p"), &id("one"), ClaimOptions::default(), Guard::NONE).unwrap();
+    a.sync();
+    b.sync();
+    b.service.archive(&b.by, &plan("p"), Guard::NONE).unwrap();
+    settle(&[&a, &b], "p");
+    assert!(a.service.read(&plan("p"), |plan| plan.state().archived).unwrap());
+    let (p, one) = (plan("p"), id("one"));
+    let of = TaskRef { plan: &p, task: &one, attempt: None, take_over: false, seen: None };
+    let report = TaskReport::Done { result: Some("by robin".to_owned()), output: None, sure: true };
+    a.service.report(&robin, of, report, Guard::NONE).unwrap();
+    settle(&[&a, &b], "p");
+    let result = b.service.read(&p, |plan| plan.task("one").unwrap().state.result.clone()).unwrap();
+    assert_eq!(result.as_deref(), Some("by robin"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_backup_that_is_written_over_the_store_gives_no_id_again_that_the_branch_has() {
+    let (ground, a, b) = two();
+    let (database, backup) = (a.database.clone(), ground.root.join("backup.db"));
+    drop(a);
+    std::fs::copy(&database, &backup).unwrap();
+    let a = ground.open("a");
+    let published = a.add("p", "published");
+    a.sync();
+    b.sync();
+    drop(a);
+    std::fs::copy(&backup, &database).unwrap();
+    let a = ground.open("a");
+    assert!(!a.task_ids("p").contains(&published.to_string()), "it is the old one");
+    let added = a.add("p", "after the restore");
+    a.note("p", "one", "after the restore");
+    assert_ne!(added, published);
+    settle(&[&a, &b], "p");
+    let mut ids = b.task_ids("p");
+    ids.sort();
+    let mut expected = ["one".to_owned(), "two".to_owned(), published.to_string(), added.to_string()];
+    expected.sort();
+    assert_eq!(ids, expected);
+    assert_eq!(b.notes("p", "one"), "after the restore");
 }

@@ -81,8 +81,6 @@ impl Ground {
         let environment = BTreeMap::from([("PATH".to_owned(), program_path()), ("HOME".to_owned(), home)]);
         let database = path.join(".git/plans.db");
         let store = SqliteStore::open(&database, Durability::Relaxed).unwrap();
-        let service =
-            Service::new(Arc::new(PlanStore::new(Arc::new(store))), Arc::new(Config::load(&[], []).unwrap()));
         let shared = SharedBranch {
             repository: Repository::find(&environment, &path).unwrap(),
             name: RefName::new("refs/heads/waypost").unwrap(),
@@ -92,6 +90,10 @@ impl Ground {
             home: None,
             trusted: true,
         };
+        let (plans, config) = (PlanStore::new(Arc::new(store)), Config::load(&[], []).unwrap());
+        let branch = shared.clone();
+        let service = Service::new(Arc::new(plans), Arc::new(config))
+            .with_shared_branch(Arc::new(move || Ok(branch.clone())));
         Clone { path, database, service, shared, by: Caller::new(Actor::person(name)) }
     }
 }

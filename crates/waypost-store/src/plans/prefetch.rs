@@ -12,7 +12,8 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> ReadHints {
     for job in jobs {
         match job {
             Job::Create(None, _, _) => {}
-            Job::Create(Some(plan), _, _) | Job::Purge(plan, _) => add(&mut expected, cache, plan),
+            Job::Create(Some(plan), _, _) => add(&mut expected, cache, plan),
+            Job::Purge(purge) => add(&mut expected, cache, &purge.plan),
             Job::Shared(write) => add(&mut expected, cache, &write.plan),
             Job::Write(write) => {
                 let Write { request, slots, .. } = &**write;

@@ -188,6 +188,19 @@ pub struct SharedRow {
     pub value: Option<String>,
 }
 
+/// Removes a plan and its history for good.
+#[derive(Clone)]
+pub struct Purge {
+    /// The id of the plan.
+    pub plan: PlanId,
+    /// The actor that makes the request.
+    pub by: Actor,
+    /// The version that the caller has read; `None` purges the plan at any version.
+    pub known_version: Option<u64>,
+    /// The rows that the purge leaves, in the same transaction.
+    pub rows: Vec<SharedRow>,
+}
+
 /// The group of a row of one plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedGroup {
@@ -237,7 +250,7 @@ pub(crate) struct Write {
 pub(super) enum Job {
     Create(Option<PlanId>, Actor, Command),
     Write(Box<Write>),
-    Purge(PlanId, Actor),
+    Purge(Purge),
     Shared(Box<SharedWrite>),
 }
 

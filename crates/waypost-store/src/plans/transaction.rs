@@ -10,7 +10,8 @@ use waypost_core::{
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::recent_versions::keep;
 use super::request::{
-    BatchError, Committed, Conflict, Done, OnRefusal, SharedRow, SharedWrite, Write, WriteError, WriteRequest,
+    BatchError, Committed, Conflict, Done, OnRefusal, Purge, SharedRow, SharedWrite, Write, WriteError,
+    WriteRequest,
 };
 use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
@@ -180,11 +181,20 @@ pub(super) fn write_shared(transaction: &mut dyn Transaction, cache: &mut Cache,
         }
         (None, None) => return Err(WriteError::IdUsed(plan.clone()).into()),
     };
-    for SharedRow { group, key, value } in rows(done.version) {
-        let record = Record::Shared(group.of(plan), &key, value.as_deref());
+    put_shared(transaction, plan, &rows(done.version))?;
+    Ok(done)
+}
+
+fn put_shared(
+    transaction: &mut dyn Transaction,
+    plan: &PlanId,
+    rows: &[SharedRow],
+) -> Result<(), BatchError> {
+    for SharedRow { group, key, value } in rows {
+        let record = Record::Shared(group.of(plan), key, value.as_deref());
         transaction.put(record).map_err(BatchError::OfTheStore)?;
     }
-    Ok(done)
+    Ok(())
 }
 
 /// Checks that the locks of started tasks are free. Locks are global, so no single plan can decide about them.
@@ -314,15 +324,19 @@ fn conflict(
 pub(super) fn purge(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
-    plan: &PlanId,
-    by: &Actor,
+    job: &Purge,
 ) -> Result<(Committed, News), BatchError> {
+    let Purge { plan, by, known_version, rows } = job;
     if by.kind != ActorKind::Person {
         return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.clone() }.into());
     }
     let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
+    if let Some(known) = known_version.filter(|&known| known != head.version) {
+        return Err(conflict(transaction, cache, plan, head.version, known)?.into());
+    }
     let purged = purged(transaction, cache, &head)?;
     transaction.purge(plan).map_err(BatchError::OfTheStore)?;
+    put_shared(transaction, plan, rows)?;
     cache.plans.remove(plan);
     let done = Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) };
     Ok((done, News { purged: Some(purged), ..News::default() }))

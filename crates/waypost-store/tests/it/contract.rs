@@ -64,6 +64,7 @@ promises! {
         chain::a_store_has_an_id_of_its_own_that_stays
         sharing::rows_about_shared_plans_are_stored_by_group_and_read_page_by_page
         sharing::a_purged_plan_leaves_no_records
+        sharing::a_purge_leaves_the_rows_that_go_with_it_and_nothing_is_gone_if_the_plan_was_written_meanwhile
         names::an_id_is_never_used_twice_not_even_after_a_purge
         names::a_plan_gets_a_fresh_id_when_none_is_asked_for
         names::an_unambiguous_beginning_names_a_plan

@@ -20,6 +20,7 @@ use waypost_cli::actor::account;
 use waypost_cli::context::{Context, open_store};
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::load_config::{self, Folders};
+use waypost_cli::shared_branch;
 use waypost_cli::store_location::jaato_import;
 
 const EXAMPLES: &str = "\
@@ -197,8 +198,10 @@ fn workspace(
     {
         context.out.say(format!("note: the store has no plans yet; {offered}"));
     }
+    let authenticator = Authenticator::new(account(), &place.location);
+    let branch = shared_branch::finder_in(folders.workspace.clone(), Arc::clone(&config), place);
     let folder = folder.map_or(folders.workspace, Path::to_owned);
     let mut workspace = Workspace::new(plans, config, folder, folders.own);
-    workspace.service = workspace.service.with_authenticator(Authenticator::new(account(), &place.location));
+    workspace.service = workspace.service.with_authenticator(authenticator).with_shared_branch(branch);
     Ok(workspace)
 }

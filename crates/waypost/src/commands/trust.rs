@@ -148,7 +148,7 @@ fn trust_plans(
 ) -> Outcome<Option<Option<String>>> {
     let config = load_config::load(folders, None, context.actor()?.kind)?;
     // Most folders share no plans, and some are in no repository.
-    let Ok(mut found) = shared_branch::find_with(folders, &config, place) else { return Ok(None) };
+    let Ok(mut found) = shared_branch::find_with(&folders.workspace, &config, place) else { return Ok(None) };
     let shared = &found.shared;
     let tracking = shared.remote.as_ref().map(|remote| shared.name.tracking(remote));
     let names = std::iter::once(shared.name.as_str()).chain(tracking.as_deref());
@@ -232,7 +232,9 @@ impl Untrust {
         let config = load_config::load(&folders, None, context.actor()?.kind)?;
         let place = context.store_location_of(&folders.workspace)?;
         // Most folders share no plans, and some are in no repository.
-        let Ok(found) = shared_branch::find_with(&folders, &config, &place) else { return Ok(None) };
+        let Ok(found) = shared_branch::find_with(&folders.workspace, &config, &place) else {
+            return Ok(None);
+        };
         let name = found.shared.name.as_str();
         let removed = RemoteTrust::remove(account(), &found.shared.address, name);
         let removed = removed.map_err(|error| account_file(&error))?;

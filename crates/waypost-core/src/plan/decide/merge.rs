@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::super::Plan;
 use super::Decision;
-use crate::merge_request::{MergeRequest, StopKind};
+use crate::merge_request::{ARCHIVED_ELSEWHERE, ENDED_ELSEWHERE, MergeRequest, StopKind};
 use crate::{
     Actor, Answer, Comment, Draft, Event, Hold, PLAN_ENDED, Phase, PlannerNotes, Refusal, Status, Task,
     TaskId, TaskSpec, TaskState, Timestamp, validate,
@@ -15,9 +15,6 @@ use crate::{
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
 const IMPORT_ACTOR: &str = "import";
-
-/// Why an attempt was taken back whose task came to its end in another clone.
-const ENDED_ELSEWHERE: &str = "it was ended in another clone";
 
 /// How often the statuses of tasks are compared in one import. What is left after that follows with the next one.
 const STATE_ROUNDS_MAX: usize = 8;
@@ -41,6 +38,8 @@ impl Plan {
             let mut events = self.decide_create(by, at, &draft, None)?;
             let mut created = Self::blank(self.id.clone());
             created.advance(&events, at);
+            // What was stopped and resumed before the plan came here does not hold it.
+            let request = &MergeRequest { lifted_stop: None, ..request.clone() };
             events.extend(created.merging(by, at, request, false));
             if events.len() == 1 {
                 events.push(self.merged(request, false));
@@ -114,10 +113,9 @@ impl Plan {
             events.push(end);
         }
         if draft.state.archived && !self.state.archived {
-            let reason = "the plan was archived in another clone";
             events.extend(after.running.iter().map(|&number| Event::TaskReleased {
                 task: after.spec_of(number).id.clone(),
-                reason: reason.to_owned(),
+                reason: ARCHIVED_ELSEWHERE.to_owned(),
             }));
             events.push(Event::PlanArchived { by: request.archived_by.clone() });
         }
@@ -331,7 +329,7 @@ impl Plan {
             // Only a check that ran here makes it done here.
             Status::Done if has_reported(&result, &output) && state.status == Status::Pending => {}
             // It would be skipped again at once.
-            Status::Done if self.follows_from_others(number, state) => {}
+            Status::Done if self.is_skipped_along(number) => {}
             Status::Done => {
                 reset(events);
                 events.push(Event::TaskReported { task, result, output, by: by.clone() });
@@ -352,12 +350,9 @@ impl Plan {
             }
             Status::Cancelled
                 if is_same_status && is_stop_known && text(&state.reason) == text(&wanted.reason) => {}
-            // It would be skipped again at once, or somebody only ended the plan.
-            Status::Cancelled
-                if self.follows_from_others(number, state)
-                    && (state.because_of.is_none() || was_open_at_end(wanted)) => {}
             Status::Cancelled => {
-                if state.because_of.is_none() {
+                // What is only skipped because of others, or by its author, is cancelled as it is.
+                if !self.is_skipped_along(number) {
                     reset(events);
                 }
                 let reason = wanted.reason.clone().unwrap_or_default();
@@ -368,7 +363,7 @@ impl Plan {
                 Some(report) => {
                     let is_known = state.reported().is_some()
                         || state.status == Status::Done
-                        || self.follows_from_others(number, state);
+                        || self.is_skipped_along(number);
                     if !is_known && state.status != Status::Running {
                         reset(events);
                         let (result, output) = (report.result.clone(), report.output.clone());
@@ -383,33 +378,24 @@ impl Plan {
     /// Opens a task that somebody elsewhere wants done again. Machine work waits until somebody lets it run here.
     fn open_again_events(&self, number: u32, here: &Task, events: &mut Vec<Event>) {
         let state = &here.state;
-        let has_outcome = state.status.is_finished() && !self.follows_from_others(number, state);
+        let has_outcome = state.status.is_finished() && !self.is_skipped_along(number);
         let has_report = state.reported().is_some() && state.status == Status::Pending;
         if !has_outcome && !has_report {
             return;
         }
         let task = here.spec.id.clone();
         events.push(Event::TasksReset { tasks: vec![task.clone()] });
-        if here.spec.work.is_some() && state.attempt > 0 && state.held().is_none() {
+        // It ran here, or somebody decided that it does not run.
+        let is_decided = state.attempt > 0 || matches!(state.status, Status::Skipped | Status::Cancelled);
+        if here.spec.work.is_some() && is_decided && state.held().is_none() {
             let reason = "it was to be done again elsewhere; lift the hold to run it here again".to_owned();
             events.push(Event::TaskHeld { task, by: Actor::system(IMPORT_ACTOR), reason });
         }
     }
 
-    /// Whether a task is skipped because of others, or by its author: no record says so.
-    fn follows_from_others(&self, number: u32, state: &TaskState) -> bool {
-        let would_follow = || self.skipped_again(number).is_some() || self.is_below_skip(number);
-        state.status == Status::Skipped && (state.because_of.is_some() || would_follow())
-    }
-
-    fn is_below_skip(&self, number: u32) -> bool {
-        let above = |at: &u32| Some(self.slot(*at).parent).filter(|&parent| parent != super::NONE);
-        std::iter::successors(Some(number), above).any(|at| self.slot(at).skip)
-    }
-
     /// Returns the events that stop the plan here as well.
     fn stop_events(&self, request: &MergeRequest) -> Vec<Event> {
-        let Some(stop) = &request.stop else { return Vec::new() };
+        let Some(stop) = request.stop.as_ref().or(request.lifted_stop.as_ref()) else { return Vec::new() };
         let (reason, by) = (stop.reason.clone(), stop.by.clone());
         let is_unstopped = self.state.stopped_by.is_none();
         let pause = Event::PlanPaused { reason: reason.clone(), by: by.clone() };

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use waypost_store::{Record, SharedKeys, SharedScope, Store, StoreError, Transaction};
+use waypost_store::{
+    Purge, Record, SharedGroup, SharedKeys, SharedRow, SharedScope, Store, StoreError, Transaction,
+    WriteError,
+};
 
 use crate::kit::*;
 use crate::place::Place;
@@ -61,4 +64,34 @@ pub(super) fn a_purged_plan_leaves_no_records(place: &Place) {
     assert_eq!(rows(plans.store(), SharedScope::Records(&id), "", 9), []);
     assert_eq!(rows(plans.store(), SharedScope::Unpublished(&id), "", 9), []);
     assert_eq!(rows(plans.store(), SharedScope::Records(&other), "", 9), [pair("r", "{}")]);
+}
+
+pub(super) fn a_purge_leaves_the_rows_that_go_with_it_and_nothing_is_gone_if_the_plan_was_written_meanwhile(
+    place: &Place,
+) {
+    let plans = place.plans();
+    create_small(&plans, "p");
+    let id = plan("p");
+    let version = plans.with_plan(&id, |plan| plan.version()).unwrap();
+    change(plans.store(), |transaction| {
+        transaction.put(Record::Shared(SharedScope::Records(&id), "r", Some("{}")))?;
+        transaction.put(Record::Shared(SharedScope::Unpublished(&id), "r", Some("")))
+    });
+    let left = SharedRow {
+        group: SharedGroup::Unpublished,
+        key: "deletion".to_owned(),
+        value: Some("line".to_owned()),
+    };
+    let purge = |known| {
+        let (plan, by, rows) = (id.clone(), ada(), vec![left.clone()]);
+        plans.purge_shared(Purge { plan, by, known_version: Some(known), rows })
+    };
+    let refused = purge(version + 1).unwrap_err();
+    assert!(matches!(refused, WriteError::Conflict(_)), "{refused}");
+    assert_eq!(rows(plans.store(), SharedScope::Records(&id), "", 9), [pair("r", "{}")]);
+    assert!(plans.with_plan(&id, |_| ()).is_ok());
+    purge(version).unwrap();
+    assert_eq!(rows(plans.store(), SharedScope::Records(&id), "", 9), []);
+    assert_eq!(rows(plans.store(), SharedScope::Unpublished(&id), "", 9), [pair("deletion", "line")]);
+    assert!(plans.with_plan(&id, |_| ()).is_err());
 }
