@@ -9,7 +9,7 @@ use waypost_core::{
     differences_in_full,
 };
 use waypost_service::{
-    CommitOfTask, CommitsOfTask, QuestionPage, Service, TaskSearch, Texts, difference_lines, is_for_people,
+    CommitOfTask, CommitsOfTask, HumanExecutors, QuestionPage, Service, TaskSearch, Texts, difference_lines,
     summary, task_commits, why,
 };
 use waypost_store::{FoundLog, NoLog, find_log, worker_place};
@@ -217,7 +217,8 @@ impl EffectContext {
         let snapshot = self.workspace(plan.store).and_then(|workspace| {
             let now = now(&workspace.plans())?;
             let snapshot = self.with_plan(&plan, |workspace, known| {
-                PlanSnapshot::of(known, now, &|task| is_for_people(&workspace.config, task))
+                let people = HumanExecutors::of(&workspace.config, known);
+                PlanSnapshot::of(known, now, &|task| people.has(task))
             })?;
             let open = workspace.service().question_page(Some(&plan.id), None, CONFLICTS_MAX);
             let open = open.unwrap_or_else(|error| {
