@@ -115,6 +115,6 @@ mod tests {
     #[test]
     fn what_fits_keeps_its_width() {
         assert_eq!(narrowed(vec![7, 16, 5, 3, 3, 10], 80), [7, 16, 5, 3, 3, 10]);
-        assert_eq!(narrowed(Vec::new(), 80), []);
+        assert!(narrowed(Vec::new(), 80).is_empty());
     }
 }
