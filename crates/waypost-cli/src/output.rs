@@ -58,6 +58,11 @@ impl Output {
         }
     }
 
+    /// Whether a person sees stdout as it is, in the width of a terminal.
+    pub fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Whether stdout may have colours.
     pub fn has_colour(&self) -> bool {
         self.color

@@ -24,7 +24,7 @@ impl OpenQuestion {
     /// Returns what a task asks; `None` if it asks nothing.
     pub fn of(plan: &Plan, task: &Task, config: &Config) -> Option<Self> {
         let (spec, question) = (&task.spec, task.state.question());
-        if question.is_none() && !is_for_people(config, task) {
+        if question.is_none() && !is_for_people(config, plan, task) {
             return None;
         }
         let mut lines = vec![format!("plan {}, task {}", plan.id(), reveal(spec.id.as_str()))];

@@ -73,14 +73,14 @@ pub fn external_tasks(plan: &Plan) -> Vec<TaskId> {
 }
 
 /// Returns the executors that were people where the plan was approved.
-fn approved_as_human(plan: &Plan) -> HashSet<String> {
+pub(crate) fn approved_as_human(plan: &Plan) -> HashSet<String> {
     let approval = plan.state().approval.as_ref().and_then(|approval| approval.work.as_deref());
     let Some(Definitions { executors, .. }) =
         approval.and_then(|approved| definitions_kept(&approved.definitions))
     else {
         return HashSet::new();
     };
-    let is_human = |definition: &serde_json::Value| definition["kind"] == "human";
+    let is_human = |definition: &serde_json::Value| definition == "human";
     executors.into_iter().filter(|(_, definition)| is_human(definition)).map(|(name, _)| name).collect()
 }
 

@@ -1,6 +1,9 @@
 //! What a person's answer does to a task: it answers a question, or finishes a task that a person does. An answer is bound to
 //! what the person has read. Writes nothing.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
 use serde_json::json;
 use waypost_config::{Config, Executor};
 use waypost_core::canonical::CanonicalHasher;
@@ -11,13 +14,38 @@ use waypost_core::{
 use waypost_text::hex;
 
 use crate::error::ServiceError;
+use crate::gate::approved_as_human;
 use crate::preview::names_digest;
 
 /// Whether a person's answer finishes a task: its executor is a person, and it is pending or running.
-pub fn is_for_people(config: &Config, task: &Task) -> bool {
-    let executor = task.spec.work.as_ref().and_then(|work| config.executors.get(&work.executor));
-    matches!(executor, Some(Executor::Human))
-        && matches!(task.state.status, Status::Pending | Status::Running)
+pub fn is_for_people(config: &Config, plan: &Plan, task: &Task) -> bool {
+    HumanExecutors::of(config, plan).has(task)
+}
+
+/// The executors of a plan that are people: by the configuration, or, if that does not know an executor (perhaps nobody has
+/// trusted it here), where the plan was approved.
+pub struct HumanExecutors<'a> {
+    config: &'a Config,
+    plan: &'a Plan,
+    approved: OnceCell<HashSet<String>>,
+}
+
+impl<'a> HumanExecutors<'a> {
+    /// Returns those of a plan. The approval is read once, when it is needed.
+    pub fn of(config: &'a Config, plan: &'a Plan) -> Self {
+        Self { config, plan, approved: OnceCell::new() }
+    }
+
+    /// Whether a person's answer finishes a task of the plan.
+    pub fn has(&self, task: &Task) -> bool {
+        let Some(work) = &task.spec.work else { return false };
+        let is_human = || match self.config.executors.get(&work.executor) {
+            Some(Executor::Human) => true,
+            Some(Executor::Noop | Executor::Worker(_) | Executor::Dispatch(_)) => false,
+            None => self.approved.get_or_init(|| approved_as_human(self.plan)).contains(&work.executor),
+        };
+        matches!(task.state.status, Status::Pending | Status::Running) && is_human()
+    }
 }
 
 /// Returns the digest of what a task asks a person: its open question, and the words of the task itself. An answer names it,
@@ -72,7 +100,7 @@ pub(crate) fn names_question(
     seen: Option<&str>,
     known_version: Option<u64>,
 ) -> Result<(), ServiceError> {
-    let is_asked = |task: &&Task| task.state.question().is_some() || is_for_people(config, task);
+    let is_asked = |task: &&Task| task.state.question().is_some() || is_for_people(config, plan, task);
     match (plan.task(task.as_str()).filter(is_asked), seen) {
         // The plan says that nothing is asked.
         (None, _) => Ok(()),
@@ -126,7 +154,7 @@ pub(crate) fn answer_command(
 ) -> Result<Command, ServiceError> {
     let known = plan.task(task.as_str());
     let asks = known.is_some_and(|task| task.state.question().is_some());
-    if asks || !known.is_some_and(|task| is_for_people(config, task)) {
+    if asks || !known.is_some_and(|task| is_for_people(config, plan, task)) {
         return Ok(Command::AnswerQuestion { task: task.clone(), answer: answer.to_owned() });
     }
     if by.kind != ActorKind::Person {

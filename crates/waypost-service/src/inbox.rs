@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
-use waypost_core::{Json, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp};
+use waypost_core::{Dependency, Json, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp};
 use waypost_store::{PlanSummary, Query, Sort};
 use waypost_text::excerpt;
 
@@ -359,15 +359,16 @@ impl Inbox {
             });
         }
         if state.phase == Phase::Active {
-            for task in plan.claimable().filter(|task| statuses.is_for_people(task)) {
-                let Task { spec, state: task_state, .. } = task;
+            let people = statuses.people(plan);
+            for task in plan.claimable().filter(|task| people.has(task)) {
+                let spec = &task.spec;
                 let asked = item(InboxKind::Task, &title_of(task));
                 let inputs = spec.work.as_deref().is_some_and(|work| work.inputs != Json::empty_object());
                 self.items.push(InboxItem {
                     tasks: vec![spec.id.clone()],
                     tasks_total: 1,
                     is_cut: asked.text != spec.description.trim() || !spec.notes.is_empty() || inputs,
-                    since: task_state.updated_at.or(state.updated_at),
+                    since: ready_since(plan, task).or(state.updated_at),
                     digest: Some(question_digest(plan.id(), task)),
                     holds_up: behind(plan, &[task]).len(),
                     ..asked
@@ -404,6 +405,16 @@ impl Inbox {
             }
         }
     }
+}
+
+/// Returns since when a task can be done: since what it waited for has ended. What is said about it later does not count.
+fn ready_since(plan: &Plan, task: &Task) -> Option<Timestamp> {
+    let ended = task.spec.depends_on.iter().map(|dependency| match dependency {
+        Dependency::Task(id) => plan.task(id.as_str())?.state.finished_at,
+        // What other plans deliver changes the task.
+        Dependency::External(_) => task.state.updated_at,
+    });
+    ended.chain([task.state.created_at, plan.state().started_at]).flatten().max()
 }
 
 /// Returns the failed tasks of a plan by their error, those that are the same together.

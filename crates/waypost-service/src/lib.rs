@@ -70,7 +70,7 @@ pub use event_text::{consequence_summary, summary};
 pub use false_done::find_failure_phrase;
 pub use gate::{HumanTask, external_tasks, gates_of, tasks_behind_gates, unproved_gates};
 pub use hint::{Hint, PersonAct, PersonVerb};
-pub use human_answer::{is_for_people, question_digest};
+pub use human_answer::{HumanExecutors, is_for_people, question_digest};
 pub use import::{ImportDraft, Imported, only_plan};
 pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule, RestorePreview};

@@ -13,7 +13,7 @@ use waypost_text::{StatusSign, count, excerpt};
 use crate::active_workers::{all_workers, no_worker, takes_tasks_of};
 use crate::approval::start_refusal_text;
 use crate::error::ServiceError;
-use crate::human_answer::is_for_people;
+use crate::human_answer::HumanExecutors;
 use crate::service::Service;
 
 /// Plans with more tasks are described by their summary alone.
@@ -128,11 +128,11 @@ impl Facts {
     }
 
     /// Returns what the plan itself tells.
-    fn of_plan(plan: &Plan, config: Option<&Config>, has_worker: bool) -> Self {
+    fn of_plan(plan: &Plan, config: &Config, has_worker: bool) -> Self {
         let (state, counts) = (plan.state(), plan.effective_counts());
-        let is_for_people = |task: &&Task| config.is_some_and(|config| is_for_people(config, task));
+        let people = HumanExecutors::of(config, plan);
         let for_people = match state.phase {
-            Phase::Active => plan.claimable().filter(is_for_people).count() as u32,
+            Phase::Active => plan.claimable().filter(|task| people.has(task)).count() as u32,
             Phase::Draft
             | Phase::AwaitingApproval
             | Phase::Paused
@@ -152,7 +152,7 @@ impl Facts {
             in_progress: counts.in_progress(),
             reported: counts.reported,
             ready: counts.ready.saturating_sub(for_people),
-            has_machine_work: plan.claimable().any(|task| has_work(task) && !is_for_people(&task)),
+            has_machine_work: plan.claimable().any(|task| has_work(task) && !people.has(task)),
             has_worker,
             held: counts.held,
             stopped_by: state.stopped_by.as_ref().or_else(|| plan.rejected_by()).map(|by| by.name.clone()),
@@ -256,7 +256,7 @@ pub struct FoundPlans {
 /// Decides the statuses of plans: reads the configuration and the workers once.
 #[derive(Debug)]
 pub struct PlanStatuses {
-    config: Option<std::sync::Arc<Config>>,
+    config: std::sync::Arc<Config>,
     workers: Vec<Worker>,
     /// The number of open questions of merges.
     questions: HashMap<PlanId, usize>,
@@ -267,8 +267,13 @@ impl Service {
     /// Returns what decides the statuses of plans as of now.
     pub fn plan_statuses(&self) -> Result<PlanStatuses, StoreError> {
         let (workers, now) = all_workers(self.plans())?;
-        // Without a readable configuration nobody knows which tasks are for people; the rest is still true.
-        Ok(PlanStatuses { config: self.config().ok(), workers, questions: self.known_questions()?, now })
+        // Without a readable configuration, what every configuration has is still true.
+        Ok(PlanStatuses {
+            config: self.config().unwrap_or_default(),
+            workers,
+            questions: self.known_questions()?,
+            now,
+        })
     }
 
     /// Returns the status of the plan with this summary. Reads the plan, unless it is too large or has ended.
@@ -355,7 +360,7 @@ impl PlanStatuses {
 
     fn facts(&self, plan: &Plan, has_worker: bool) -> Facts {
         let disputed = self.disputed(plan.id());
-        Facts { disputed, ..Facts::of_plan(plan, self.config.as_deref(), has_worker) }
+        Facts { disputed, ..Facts::of_plan(plan, &self.config, has_worker) }
     }
 
     /// Returns how many things of a plan clones disagree about.
@@ -363,9 +368,9 @@ impl PlanStatuses {
         self.questions.get(plan).map_or(0, |&questions| u32::try_from(questions).unwrap_or(u32::MAX))
     }
 
-    /// Whether a person does a task, by the configuration here.
-    pub(crate) fn is_for_people(&self, task: &Task) -> bool {
-        self.config.as_deref().is_some_and(|config| is_for_people(config, task))
+    /// Returns the executors of a plan that are people.
+    pub(crate) fn people<'a>(&'a self, plan: &'a Plan) -> HumanExecutors<'a> {
+        HumanExecutors::of(&self.config, plan)
     }
 
     fn has_worker(&self, plan: &Plan) -> bool {
@@ -393,7 +398,8 @@ impl PlanStatuses {
                 )
             }
             StatusSign::Person => {
-                let task = plan.claimable().find(|task| self.is_for_people(task));
+                let people = self.people(plan);
+                let task = plan.claimable().find(|task| people.has(task));
                 task.map(title_of).unwrap_or_default()
             }
             StatusSign::Failed => {

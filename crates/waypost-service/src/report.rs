@@ -274,7 +274,7 @@ impl Service {
                     }
                     TaskReport::Done { .. } | TaskReport::Failed { .. } | TaskReport::Skipped { .. } => {
                         let is_gate =
-                            plan.task(wanted.as_str()).is_some_and(|task| is_for_people(&config, task));
+                            plan.task(wanted.as_str()).is_some_and(|task| is_for_people(&config, plan, task));
                         let is_no = matches!(report, TaskReport::Failed { .. });
                         if is_gate && !is_no && caller.is_present() {
                             names_question(&config, plan, &wanted, seen.as_deref(), guard.known_version)?;

@@ -41,6 +41,8 @@ pub struct App {
     pub palette: Option<Palette>,
     /// The visible note, and when it disappears.
     pub note: Option<(Note, Timestamp)>,
+    /// Whether the visible note is a warning about the key before: it is out of date at the next one.
+    is_about_key: bool,
     /// The size of the terminal.
     pub size: Rect,
     /// The time of the latest tick.
@@ -68,6 +70,7 @@ impl App {
             dialog: None,
             palette: None,
             note: None,
+            is_about_key: false,
             size,
             now,
             runs: BTreeSet::new(),
@@ -91,8 +94,21 @@ impl App {
         parts(self.size).body
     }
 
+    /// Notes what is drawn next: an approval counts only once all of its text was on screen. Returns whether more of it is now.
+    pub fn note_shown(&mut self) -> bool {
+        let (size, is_shown) = (self.size, !self.is_too_small());
+        self.dialog.as_mut().is_some_and(|dialog| is_shown && dialog.note_shown(size))
+    }
+
+    /// Whether the next key may decide about a text that had to be read.
+    pub(crate) fn awaits_decision(&self) -> bool {
+        let is_read = |dialog: &Dialog| dialog.read.is_some() && !dialog.is_unread(self.size);
+        self.dialog.as_ref().is_some_and(is_read)
+    }
+
     fn dispatch(&mut self, at: usize, event: Event<'_>, effects: &mut Vec<Effect>) -> Flow {
         let mut notes = VecDeque::new();
+        let is_input = matches!(event, Event::Action(_) | Event::Key(_) | Event::Mouse(_));
         let area = self.area();
         let mut context = Context {
             settings: &self.settings,
@@ -108,7 +124,9 @@ impl App {
         }
         let flow = context.flow;
         if let Some(note) = notes.pop_back() {
+            let is_about_key = is_input && note.kind == NoteKind::Warning;
             self.show(note);
+            self.is_about_key = is_about_key;
         }
         flow
     }
@@ -116,6 +134,14 @@ impl App {
     fn show(&mut self, note: Note) {
         let seconds = NOTE_SECONDS.max((note.text.len() / CHARACTERS_PER_SECOND) as u64);
         self.note = Some((note, self.now.plus_seconds(seconds)));
+        self.is_about_key = false;
+    }
+
+    /// Takes away a warning about the key before: what is shown by now may be something else.
+    fn forget_key_note(&mut self) {
+        if std::mem::take(&mut self.is_about_key) {
+            self.note = None;
+        }
     }
 
     fn dispatch_top(&mut self, event: Event<'_>) -> Vec<Effect> {
@@ -134,11 +160,20 @@ impl App {
             let flow = self.dispatch(at, event, &mut effects);
             match flow {
                 Flow::Stay => {}
+                Flow::Replace(dialog) if at == last => self.replace_dialog(*dialog),
                 flow if at == last && self.is_free() => self.navigate(flow, &mut effects),
                 flow => self.defer(at, flow),
             }
         }
         effects
+    }
+
+    /// Puts a dialog in the place of the one that the screen on top has open.
+    fn replace_dialog(&mut self, mut dialog: Dialog) {
+        if let Some(open) = &mut self.dialog {
+            dialog.resume(open);
+            *open = dialog;
+        }
     }
 
     /// Defers a screen's navigation until it is shown; a deferred dialog is announced with a note.
@@ -173,6 +208,7 @@ impl App {
                 self.dialog = Some(*dialog);
                 return;
             }
+            Flow::Replace(dialog) => return self.replace_dialog(*dialog),
             // The editor has already asked about its own edits.
             Flow::Quit => return self.quit(self.screens.len() - 1, effects),
             Flow::Open(destination) => {
@@ -237,6 +273,7 @@ impl App {
             }
             return effects;
         }
+        self.forget_key_note();
         if let Some(dialog) = &mut self.dialog {
             let outcome = dialog.key(key, self.size);
             return self.answered(outcome);
@@ -304,7 +341,11 @@ impl App {
         }
         let clicked = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let at = Position::new(mouse.column, mouse.row);
-        match self.footer_hit(at).filter(|_| clicked) {
+        let hit = self.footer_hit(at).filter(|_| clicked);
+        if clicked {
+            self.forget_key_note();
+        }
+        match hit {
             Some(action) => self.act(action),
             None => self.dispatch_top(Event::Mouse(mouse)),
         }
@@ -341,7 +382,7 @@ impl App {
             Outcome::Open => Vec::new(),
             Outcome::Closed => {
                 self.dialog = None;
-                let mut effects = Vec::new();
+                let mut effects = self.dispatch_top(Event::DialogClosed);
                 self.resume_deferred(&mut effects);
                 effects
             }

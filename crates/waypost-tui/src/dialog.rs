@@ -117,6 +117,17 @@ pub struct Layout {
     pub buttons: Vec<Rect>,
 }
 
+/// The key that scrolls where no text is typed: the same as on every screen.
+fn reading_key(code: KeyCode) -> KeyCode {
+    match code {
+        KeyCode::Char('k') => KeyCode::Up,
+        KeyCode::Char('j') => KeyCode::Down,
+        KeyCode::Char('G') => KeyCode::End,
+        KeyCode::Char(' ') => KeyCode::PageDown,
+        other => other,
+    }
+}
+
 impl Dialog {
     /// A question with buttons. The last button is marked, so it should be the harmless one.
     pub fn new(title: impl Into<String>, lines: Vec<String>, buttons: Vec<Button>) -> Self {
@@ -129,18 +140,27 @@ impl Dialog {
         Self { read: Some((0, 0)), ..self }
     }
 
-    /// Notes the lines that are on screen.
-    fn note_read(&mut self, size: Rect) {
+    /// Notes the lines that are drawn now. Returns whether some of them had not been on screen before.
+    pub(crate) fn note_shown(&mut self, size: Rect) -> bool {
         let (total, room) = (self.broken(size).len(), self.room(size));
-        let Some((width, read)) = &mut self.read else { return };
+        let Some((width, read)) = &mut self.read else { return false };
         if *width != size.width {
             // Other lines now: they are counted from the first again.
             (*width, *read) = (size.width, 0);
         }
+        let before = *read;
         let shown = if total > room { room.saturating_sub(1) } else { total };
         let from = self.top.min(total - shown);
         if from <= *read {
             *read = (*read).max(from + shown);
+        }
+        *read > before
+    }
+
+    /// Takes the place of a dialog that shows the same except for its first line: what was read of that is read.
+    pub(crate) fn resume(&mut self, before: &Self) {
+        if self.read.is_some() && self.lines.get(1..) == before.lines.get(1..) {
+            (self.top, self.read, self.marked) = (before.top, before.read, before.marked);
         }
     }
 
@@ -182,7 +202,6 @@ impl Dialog {
 
     /// Handles a key; `size` is that of the terminal.
     pub fn key(&mut self, key: KeyEvent, size: Rect) -> Outcome {
-        self.note_read(size);
         let rows = self.option_rows(size);
         let is_leaving = key.code == KeyCode::Esc
             || key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
@@ -196,7 +215,8 @@ impl Dialog {
             let picked = menu.key(key, rows);
             return self.picked(picked, size);
         }
-        if self.scroll_key(key.code, size) {
+        let code = if self.input.is_some() { key.code } else { reading_key(key.code) };
+        if self.scroll_key(code, size) {
             return Outcome::Open;
         }
         match key.code {
@@ -232,6 +252,8 @@ impl Dialog {
             KeyCode::Down => 1,
             KeyCode::PageUp => -page,
             KeyCode::PageDown => page,
+            KeyCode::Home if self.input.is_none() => isize::MIN,
+            KeyCode::End if self.input.is_none() => isize::MAX,
             _ => return false,
         };
         self.scroll(by, size)
@@ -248,7 +270,6 @@ impl Dialog {
     }
 
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
-        self.note_read(size);
         let at = Position::new(mouse.column, mouse.row);
         let (list, rows) = (self.option_area(size), self.option_rows(size));
         if let (Some(menu), Some(list)) = (&mut self.menu, list.filter(|list| list.contains(at))) {
@@ -379,8 +400,10 @@ impl Dialog {
             lines.truncate(shown);
             // The button works once the last line has been shown, so say what it waits for.
             let (first, last) = (from + 1, from + shown);
-            lines.push(match self.is_unread(size) && last < total {
-                true => format!("── {first}–{last} of {total}, ↓ to the end first ──"),
+            let read = self.read.map_or(0, |(_, read)| read);
+            lines.push(match self.is_unread(size) {
+                true if last < total => format!("── {first}–{last} of {total}, ↓ to the end first ──"),
+                true => format!("── {first}–{last} of {total}, read on from line {read} ──"),
                 false => format!("── lines {first}–{last} of {total}, ↑ ↓ scroll ──"),
             });
         }

@@ -183,6 +183,7 @@ impl Editor {
             Event::Key(key) => self.key(key, context),
             Event::Mouse(mouse) => self.mouse(mouse, context),
             Event::Paste(text) => self.paste(text),
+            Event::DialogClosed => {}
             Event::Tick => {
                 if let Some(buffer) = &mut self.buffer {
                     buffer.check();

@@ -72,7 +72,9 @@ pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ende
     let runner = EffectRunner::new(workspaces, by, send)?;
     let size = crossterm::terminal::size()?;
     let (app, effects) = App::new(settings, Page::PlanList(Box::default()), clock.now(), size);
-    let mut event_loop = EventLoop { app, screen, input, signals, runner, clock, edit, keep, incoming };
+    let shown_at = Instant::now();
+    let mut event_loop =
+        EventLoop { app, screen, input, signals, runner, clock, edit, keep, incoming, shown_at };
     let ended = event_loop.begin(start, effects);
     event_loop.end(matches!(ended, Ok(Ended::Left)));
     ended
@@ -80,6 +82,8 @@ pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ende
 
 enum Incoming {
     Happened(Message),
+    /// Keys, clicks and pastes, with the time when they were read.
+    Input(Instant, Message),
     Signal(SignalRequest),
     /// The terminal disappeared.
     Gone,
@@ -101,7 +105,7 @@ fn forward_input(sender: &Sender<Incoming>, event: Option<Event>) -> bool {
         Some(Event::Resize(columns, rows)) => Message::Resize { columns, rows },
         Some(Event::FocusGained | Event::FocusLost) => return true,
     };
-    sender.send(Incoming::Happened(message)).is_ok()
+    sender.send(Incoming::Input(Instant::now(), message)).is_ok()
 }
 
 /// The store's time, extrapolated from when it was last read.
@@ -132,6 +136,8 @@ struct EventLoop {
     edit: EditText,
     keep: SaveRecovery,
     incoming: Receiver<Incoming>,
+    /// When more of a text that has to be read before a decision was last drawn.
+    shown_at: Instant,
 }
 
 /// `Some` when the program ends.
@@ -151,7 +157,11 @@ impl EventLoop {
             return Ok(ended);
         }
         loop {
+            let shows_more = self.app.note_shown();
             self.screen.draw(|frame| app::render(&self.app, frame))?;
+            if shows_more {
+                self.shown_at = Instant::now();
+            }
             if let Some(ended) = self.step()? {
                 return Ok(ended);
             }
@@ -197,7 +207,9 @@ impl EventLoop {
                 self.clock = Clock::new(Some(store_time));
                 Message::Tick(store_time)
             }
-            Incoming::Happened(message) => message,
+            // Typed ahead: whoever pressed the key had not seen what it would decide.
+            Incoming::Input(at, _) if at < self.shown_at && self.app.awaits_decision() => return Ok(None),
+            Incoming::Happened(message) | Incoming::Input(_, message) => message,
         };
         self.app.now = self.clock.now();
         let effects = update(&mut self.app, message);

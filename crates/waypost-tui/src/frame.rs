@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear};
+use waypost_core::PlanId;
 
 use crate::dialog::Dialog;
 use crate::dialog::menu::Menu;
@@ -19,6 +20,8 @@ use crate::theme::Theme;
 /// The smallest supported terminal.
 const COLUMNS_MIN: u16 = 60;
 const ROWS_MIN: u16 = 15;
+/// Columns of a plan's id in the heading.
+const HEADING_ID_COLUMNS: usize = 24;
 
 /// The parts of the terminal.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +86,11 @@ pub fn heading(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, fac
     ];
     spans.extend(facts.iter().cloned());
     frame.render_widget(Line::from(spans), area);
+}
+
+/// A plan's id beside its title: one that is very long takes no room from the title.
+pub fn heading_id(plan: &PlanId) -> String {
+    text::truncate(plan.as_str(), HEADING_ID_COLUMNS).into_owned()
 }
 
 /// Draws the last row: a note, or the available keys, as many as fit.

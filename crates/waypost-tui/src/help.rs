@@ -45,6 +45,7 @@ impl Help {
             | Event::Reply(_)
             | Event::Written(..)
             | Event::Chosen(..)
+            | Event::DialogClosed
             | Event::Shown => {}
         }
         let lines =

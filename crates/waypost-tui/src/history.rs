@@ -94,7 +94,7 @@ impl History {
                 }
             }
             Event::Mouse(mouse) => self.mouse(mouse.kind, Position::new(mouse.column, mouse.row), context),
-            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Reply(_) => {}
+            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Reply(_) | Event::DialogClosed => {}
         }
         self.settle(context);
     }

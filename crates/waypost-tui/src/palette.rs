@@ -15,8 +15,11 @@ use crate::frame::{draw_menu, framed};
 use crate::keys::{Action, Keys, Place};
 use crate::messages::Effect;
 use crate::plan::PlanKey;
+use crate::text;
 use crate::theme::Theme;
 
+/// Columns of an id: a longer one leaves room for the title.
+const ID_COLUMNS: usize = 24;
 const COLUMNS_MAX: u16 = 100;
 const ROWS_MAX: u16 = 24;
 
@@ -84,12 +87,13 @@ impl Palette {
         let (mut options, mut targets) = (Vec::new(), Vec::new());
         for hit in hits {
             let SearchHit { plan, task, title, sign, .. } = &hit;
+            let (sign, plan) = (sign.glyph(), text::truncate(plan.id.as_str(), ID_COLUMNS));
             let option = match task {
-                Some(task) => MenuOption::new(
-                    format!("{} {task}  {title}", sign.glyph()),
-                    format!("task of {}", plan.id),
-                ),
-                None => MenuOption::new(format!("{} {title}", sign.glyph()), format!("plan {}", plan.id)),
+                Some(task) => {
+                    let task = text::truncate(task.as_str(), ID_COLUMNS);
+                    MenuOption::new(format!("{sign} {task}  {title}"), format!("task of {plan}"))
+                }
+                None => MenuOption::new(format!("{sign} {title}"), format!("plan {plan}")),
             };
             // It may have been found by what is not shown, such as its notes or labels.
             options.push(MenuOption { keywords: self.searched.clone(), ..option });

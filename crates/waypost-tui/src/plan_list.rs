@@ -141,6 +141,7 @@ impl PlanList {
             Event::Written(store, _) => self.written(store, context),
             Event::Chosen(choice, typed) => self.chosen(choice, typed, context),
             Event::Tick => self.refresh_progress(context),
+            Event::DialogClosed => {}
         }
         self.settle(context);
     }

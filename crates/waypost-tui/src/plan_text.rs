@@ -88,7 +88,7 @@ impl TextView {
                 MouseEventKind::ScrollDown => self.top += 3,
                 _ => {}
             },
-            Event::Reply(_) | Event::Chosen(..) | Event::Tick => {}
+            Event::Reply(_) | Event::Chosen(..) | Event::DialogClosed | Event::Tick => {}
         }
         self.text.wrap(usize::from(columns(context.area.width)));
         self.top = self.top.min(self.text.rows().saturating_sub(rows(context)));
@@ -159,7 +159,7 @@ impl TextView {
             Some(_) | None => self.plan.id.to_string(),
         };
         let version = self.loaded.as_ref().map_or(0, |loaded| loaded.version);
-        let facts = [Span::styled(format!("{} v{version}", self.plan.id), theme.quiet())];
+        let facts = [Span::styled(format!("{} v{version}", frame::heading_id(&self.plan.id)), theme.quiet())];
         frame::heading(theme, frame, parts.heading, &title, &facts);
         let left = area.x + 1 + area.width.saturating_sub(COLUMNS_MAX + 2) / 2;
         let inside = ratatui::layout::Rect { x: left, width: columns(area.width), ..area };

@@ -45,6 +45,8 @@ enum LocalRun {
 #[derive(Clone, Debug, PartialEq)]
 enum OpenDialog {
     Approve(Seen),
+    /// The plan changed while this was reviewed; the preview is of the latest version.
+    Changed(Seen, Box<Preview>),
     Reject,
     /// The task, the digest of what it asks, and the answers that can be chosen.
     Answer(TaskId, String, Vec<Choosable>),
@@ -115,6 +117,8 @@ pub struct RunView {
     text: StyledText,
     /// Whether the text has the whole screen.
     is_zoomed: bool,
+    /// Whether the log shows when each line was written.
+    shows_times: bool,
     /// The search that is typed.
     find: Option<TextInput>,
     /// What is searched in the text.
@@ -172,6 +176,7 @@ impl RunView {
             commits: None,
             text: StyledText::default(),
             is_zoomed: false,
+            shows_times: false,
             find: None,
             search: String::new(),
             marked: None,
@@ -195,6 +200,7 @@ impl RunView {
             Event::Shown => self.shown(context),
             Event::Action(action) => self.act(action, context),
             Event::Chosen(choice, typed) => self.chose(choice, typed, context),
+            Event::DialogClosed => self.open_dialog = None,
             Event::Reply(Reply::Run(reply)) => self.reply(reply, context),
             Event::Written(store, plans) => {
                 if store == self.plan.store && plans.iter().any(|(id, _)| *id == self.plan.id) {
@@ -317,7 +323,11 @@ impl RunView {
                 match (preview, std::mem::take(&mut self.approves_preview)) {
                     (Ok(preview), true) => self.offer_approval(preview, context),
                     (Ok(preview), false) => {
-                        (self.preview, self.preview_lines) = (Some(preview.clone()), None);
+                        let needed = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval);
+                        if needed || self.reviewed_version().is_none() {
+                            (self.preview, self.preview_lines) = (Some(preview.clone()), None);
+                        }
+                        self.update_review(preview, context);
                     }
                     (Err(error), _) => context.notify_error(error),
                 }
@@ -368,7 +378,9 @@ impl RunView {
                 let is_new = self.snapshot.as_ref().is_none_or(|known| known.version != snapshot.version);
                 self.snapshot = Some(snapshot.clone());
                 self.error = None;
-                if needed && self.preview.as_ref().is_none_or(|known| known.version != snapshot.version) {
+                let reviewed = self.reviewed_version();
+                let shown = reviewed.or(self.preview.as_ref().map(|known| known.version));
+                if (needed || reviewed.is_some()) && shown != Some(snapshot.version) {
                     self.ask(RunEffect::Preview(self.plan.clone()), context);
                 }
                 if !needed && !context.settings.dry_run {
@@ -429,6 +441,7 @@ impl RunView {
             }
             Action::Follow => (self.chosen, self.behind, self.marked) = (None, 0, None),
             Action::Zoom => self.zoom(!self.is_zoomed, context),
+            Action::Times => self.toggle_times(context),
             Action::Filter => self.find = Some(TextInput::line("")),
             Action::Next => self.jump(false, context),
             Action::Previous => self.jump(true, context),

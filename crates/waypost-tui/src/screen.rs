@@ -41,6 +41,8 @@ pub enum Event<'a> {
     Written(usize, &'a [(PlanId, u64)]),
     /// The choice in the dialog of this screen, and the typed text.
     Chosen(&'a Choice, &'a str),
+    /// The dialog of this screen was closed without a choice.
+    DialogClosed,
     /// The screen is on top, for the first time or again.
     Shown,
 }
@@ -56,6 +58,8 @@ pub enum Flow {
     Pop,
     /// Opens a dialog.
     Ask(Box<Dialog>),
+    /// Shows this dialog in the place of the one that the screen has open.
+    Replace(Box<Dialog>),
     Quit,
 }
 

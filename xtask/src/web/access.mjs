@@ -122,6 +122,44 @@ const narrow = () =>
     assert.deepEqual(wider, []);
   });
 
+/** Ids of the greatest length take no room from titles, tabs and buttons. */
+const longIds = () =>
+  play("long-ids", "", async (stage, browser) => {
+    const plan = "plan-".padEnd(128, "long-id-");
+    const ids = ["first", "second", "third"].map((name) => `${name}-`.padEnd(250, "long-id-"));
+    const tasks = ids.map((id, at) => ({ id, description: ["Short words", "Ask somebody", "Wait for it"][at], depends_on: at === 2 ? [ids[0]] : [] }));
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: plan, title: "Long ids", tasks }));
+    await stage.api("POST", `/plans/${plan}/actions/start`, {});
+    const agent = await stage.agent("builder");
+    await agent.call("task_next", { plan, task: ids[1] });
+    await agent.call("task_report", { plan, task: ids[1], status: "question", text: "Which?", choices: ["left", "right"] });
+    const page = await browser.signIn(stage);
+    for (const [width, height] of [[1440, 900], [1024, 768], [390, 844]]) {
+      await page.setViewportSize({ width, height });
+      for (const path of ["/", "/inbox", "/activity", "/agents", "/tasks?text=words", ...VIEWS.map((name) => `/plans/${plan}/${name}`), `/plans/${plan}/list/${ids[0]}`, `/plans/${plan}/log/${ids[0]}`]) {
+        await page.goto(stage.site + path);
+        await ready(page);
+        const where = `${path.replaceAll("long-id-", "")} at ${width} px`;
+        const main = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.getElementById("main").scrollWidth));
+        assert.ok(main <= width, `${where} is ${main} px wide`);
+        const facts = page.locator(".plan > header .facts");
+        if (width > 720 && (await facts.count()) > 0) {
+          const tabs = await page.getByRole("navigation", { name: "Views of the plan" }).getByRole("link").last().boundingBox();
+          const first = await facts.locator("> :first-child").boundingBox();
+          assert.ok(tabs.x + tabs.width <= first.x, `${where}: the facts cover the tabs`);
+        }
+      }
+      await page.goto(`${stage.site}/plans/${plan}/list`);
+      const title = page.getByRole("option").getByText("Short words");
+      await title.waitFor();
+      assert.equal(await title.evaluate((element) => element.scrollWidth > element.clientWidth), false, `the title is whole at ${width} px`);
+      await page.goto(`${stage.site}/inbox`);
+      const answer = await page.getByRole("button", { name: /^left/ }).boundingBox();
+      assert.ok(answer.x >= 0 && answer.x + answer.width <= width, `the answer is on the screen at ${width} px`);
+    }
+    assert.deepEqual(browser.complaints, []);
+  });
+
 const keys = () =>
   play("keys", "", async (stage, browser) => {
     await stage.run("person:ada", "import", stage.write("plan.json", PLAN));
@@ -178,5 +216,6 @@ const keys = () =>
 export const access = [
   ["axe finds nothing on any view, light or dark", judged],
   ["no view is wider than its screen, be it 360 pixels or 4K", narrow],
+  ["ids of 250 characters take no room from titles, tabs and answers", longIds],
   ["the keys are enough to open a plan, choose a task and mark it as done", keys],
 ];

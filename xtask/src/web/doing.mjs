@@ -58,6 +58,21 @@ const palette = () =>
     await dialog.getByRole("option", { name: /^Asks/ }).nth(7).waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
+    // While a search is under way, a hasty Enter opens nothing that was found for other words.
+    await page.keyboard.press("Control+k");
+    await dialog.getByRole("option", { name: /^Asks/ }).nth(7).waitFor();
+    await page.route("**/api/v1/search*", async (route) => {
+      await new Promise((go) => setTimeout(go, 1_000));
+      // A search that was overtaken is not waited for.
+      await route.continue().catch(() => null);
+    });
+    await page.keyboard.type("tables");
+    await page.keyboard.press("Enter");
+    assert.equal(await dialog.isVisible(), true);
+    await dialog.getByRole("option", { name: /Copy the tables/ }).waitFor();
+    await page.unroute("**/api/v1/search*");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
     // A command of the view on screen.
     await page.keyboard.press("Control+k");
     await field.waitFor();

@@ -143,6 +143,8 @@ pub fn print_row((plan, started): (&Plan, &Plan), task: &Task, frame: &Frame<'_>
     };
     let word = text::pad(&format!("{} {word}", sign.glyph()), STANDING_COLUMNS);
     let name = format!("{}{}", frame.guides, text::one_line(&text::reveal_lines(id)));
+    // A prefix is enough for commands, and the description has to be on the line too.
+    let name = if out.is_terminal() { text::truncate(&name, out.columns / 2) } else { name.as_str().into() };
     let head = format!("{}  ", text::pad(&name, frame.columns));
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
     let behind = behind(task, standing);

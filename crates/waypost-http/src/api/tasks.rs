@@ -138,7 +138,7 @@ pub(crate) fn get(api: &Api, TaskPath(id, task): TaskPath) -> Reply {
     let found = api.service.view(&id, |plan, warnings| {
         let found = plan.task(task.as_str()).ok_or_else(|| plan.no_such_task(task.as_str()))?;
         let mut value = whole_task(plan, found);
-        if found.state.question().is_some() || is_for_people(&config, found) {
+        if found.state.question().is_some() || is_for_people(&config, plan, found) {
             value["question_digest"] = question_digest(plan.id(), found).into();
         }
         Ok((value, plan.version(), warnings.to_vec()))

@@ -1,11 +1,16 @@
 //! The status of a plan is what needs somebody most, and the inbox lists what waits for a person.
 
+use std::sync::Arc;
+
+use waypost_config::{Config, Layer, Origin};
 use waypost_core::{Command, Phase, QuestionRequest, TaskId, TaskSpec};
-use waypost_service::{Guard, InboxKind, PlanStatus, Record, Service, TaskReport};
-use waypost_store::{Query, Worker, WorkerKind};
+use waypost_service::{
+    CreateOptions, Guard, InboxKind, PlanStatus, Record, Service, ServiceError, TaskReport,
+};
+use waypost_store::{MemoryStore, PlanStore, Query, Worker, WorkerKind};
 use waypost_testkit::{id, plan_of, task};
 
-use crate::gates::{Desk, agent, present, with_work};
+use crate::gates::{Desk, agent, done, present, with_work};
 
 fn status(desk: &Desk) -> PlanStatus {
     let by_id = |head: &waypost_store::PlanSummary| head.id == desk.plan;
@@ -193,4 +198,59 @@ fn the_numbers_of_the_inbox_count_what_it_does_not_list() {
     assert_eq!(inbox.totals[&InboxKind::Question], QUESTIONS);
     assert_eq!(inbox.totals[&InboxKind::Task], 1, "it is counted, though none is listed");
     assert_eq!((inbox.total, inbox.plans_total), (QUESTIONS + 1, 1));
+}
+
+/// The same plans with another configuration.
+fn elsewhere(
+    desk: Desk,
+    load: impl Fn() -> Result<Arc<Config>, ServiceError> + Send + Sync + 'static,
+) -> Desk {
+    let service = Service::with_config_on_demand(Arc::clone(desk.service.plans()), Box::new(load));
+    Desk { service, plan: desk.plan }
+}
+
+#[test]
+fn a_task_of_an_executor_that_was_a_person_at_the_approval_waits_for_one_where_nobody_knows_the_executor() {
+    let text = "[executors.sign]\nkind = \"human\"\n".to_owned();
+    let layer = Layer { origin: Origin::User, name: "config.toml".to_owned(), text };
+    let config = Arc::new(Config::load(&[layer], []).unwrap());
+    let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
+    let service = Service::new(plans, config);
+    let tasks = plan_of([with_work("sign", "sign", &[]), with_work("then", "sign", &["sign"])]);
+    let plan = service.create(&agent(), tasks, CreateOptions::default()).unwrap().plan;
+    service.request_approval(&agent(), &plan, "", Guard::NONE).unwrap();
+    let seen = service.preview(&plan).unwrap().seen();
+    service.approve(&present(), &plan, seen, "", Guard::NONE).unwrap();
+    let desk = Desk { service, plan };
+    assert_eq!(shown(&desk), is("person", "your task", true));
+    let desk = elsewhere(desk, || Ok(Arc::default()));
+    assert_eq!(shown(&desk), is("person", "your task", true));
+    assert_eq!(desk.service.inbox().unwrap().items[0].kind, InboxKind::Task);
+    assert!(desk.report(&agent(), "sign", done()).is_err(), "it is still a person's");
+    desk.answer(&present(), "sign", "yes").unwrap();
+    assert_eq!(shown(&desk), is("person", "your task", true), "the next one");
+}
+
+#[test]
+fn a_persons_task_waits_for_a_person_also_where_the_configuration_cannot_be_read() {
+    let unreadable = || {
+        let (message, details, hint) = ("bad".to_owned(), Vec::new(), String::new());
+        Err(ServiceError::Configuration { message, details, hint })
+    };
+    let desk = elsewhere(active([with_work("gate", "human", &[])]), unreadable);
+    assert_eq!(shown(&desk), is("person", "your task", true));
+}
+
+#[test]
+fn a_task_for_a_person_waits_since_it_could_be_done_whatever_is_said_about_it() {
+    let desk = active([task("before", &[]), with_work("gate", "human", &["before"])]);
+    desk.report(&present(), "before", done()).unwrap();
+    let ended = desk.task("before").state.finished_at;
+    let comment = Command::CommentTask { task: id("gate"), text: "soon?".to_owned() };
+    let (plan, by) = (desk.plan.clone(), agent().actor);
+    desk.service
+        .record(Record { plan, by, commands: vec![comment], known_version: None, lease_seconds: None })
+        .unwrap();
+    assert!(desk.task("gate").state.updated_at > ended);
+    assert_eq!(desk.service.inbox().unwrap().items[0].since, ended);
 }

@@ -9,10 +9,10 @@ use waypost_core::{
     differences_in_full,
 };
 use waypost_service::{
-    CommitOfTask, CommitsOfTask, QuestionPage, Service, TaskSearch, Texts, difference_lines, is_for_people,
+    CommitOfTask, CommitsOfTask, HumanExecutors, QuestionPage, Service, TaskSearch, Texts, difference_lines,
     summary, task_commits, why,
 };
-use waypost_store::{FoundLog, NoLog, find_log, worker_place};
+use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path, worker_place};
 use waypost_store::{Page, PlanStore, ProgressFeed, Query, Sort, StoreError, VersionRecord};
 use waypost_text::StatusSign;
 
@@ -217,7 +217,8 @@ impl EffectContext {
         let snapshot = self.workspace(plan.store).and_then(|workspace| {
             let now = now(&workspace.plans())?;
             let snapshot = self.with_plan(&plan, |workspace, known| {
-                PlanSnapshot::of(known, now, &|task| is_for_people(&workspace.config, task))
+                let people = HumanExecutors::of(&workspace.config, known);
+                PlanSnapshot::of(known, now, &|task| people.has(task))
             })?;
             let open = workspace.service().question_page(Some(&plan.id), None, CONFLICTS_MAX);
             let open = open.unwrap_or_else(|error| {
@@ -281,7 +282,11 @@ impl EffectContext {
         let key = (&plan.id, task, state.attempt);
         let worker = state.worker.as_deref();
         match find_log(&plans, &workspace.around.logs, key, worker, LOG_BYTES_MAX) {
-            Ok(FoundLog::File { text, bytes }) => (detail.log, detail.log_bytes) = (text, bytes),
+            Ok(FoundLog::File { text, bytes }) => {
+                let path = log_path(&workspace.around.logs, &plan.id, task, state.attempt);
+                detail.log_times = line_times(&text, bytes, &LogTimes::of(&path));
+                (detail.log, detail.log_bytes) = (text, bytes);
+            }
             Ok(FoundLog::Copy(copy)) => {
                 detail.log_note = format!("a copy; the file is on worker {}", copy.worker);
                 (detail.log, detail.log_bytes) = (copy.text, copy.bytes);
@@ -340,6 +345,18 @@ impl EffectContext {
         lines.truncate(DIFF_LINES_MAX);
         Ok(Compared { lines, total })
     }
+}
+
+/// When each line of the end of a log was written.
+fn line_times(text: &str, bytes: u64, times: &LogTimes) -> Vec<Timestamp> {
+    let mut place = bytes.saturating_sub(text.len() as u64);
+    let mut found = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let Some(at) = times.at(place) else { return Vec::new() };
+        found.push(at);
+        place += line.len() as u64;
+    }
+    found
 }
 
 /// Who runs tasks of a plan now.

@@ -31,7 +31,10 @@ impl History {
             "" => format!("History of {}", self.plan.id),
             title => format!("History: {title}"),
         };
-        let facts = [Span::styled(format!("{} v{}", self.plan.id, self.versions.current), theme.quiet())];
+        let facts = [Span::styled(
+            format!("{} v{}", frame::heading_id(&self.plan.id), self.versions.current),
+            theme.quiet(),
+        )];
         frame::heading(theme, frame, parts_of.heading, &title, &facts);
         let parts = parts(parts_of.body, self.is_zoomed);
         if !self.is_zoomed {

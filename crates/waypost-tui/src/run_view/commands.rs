@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use waypost_core::{EffectiveStatus, Phase, TaskAct, TaskId};
 use waypost_run::Control;
-use waypost_service::AnswerChoice;
+use waypost_service::{AnswerChoice, Seen};
 
 use super::{
     Choosable, DRY_RUN, Group, Intent, LocalRun, OpenDialog, PlanAction, Preview, RunEffect, RunView,
@@ -12,7 +12,7 @@ use super::{
 use crate::dialog::menu::{Menu, MenuOption};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::note::{ErrorMessage, NoteKind};
-use crate::screen::{Context, Flow};
+use crate::screen::{Context, Destination, Flow};
 use crate::text;
 
 /// Columns of a choice that fits in the list of every terminal that is large enough.
@@ -95,7 +95,11 @@ impl RunView {
         if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.counts.total == 0) {
             return context.notify(NoteKind::Warning, "the plan has no tasks: there is nothing to approve");
         }
-        let seen = preview.seen();
+        let (about, dialog) = self.approval_dialog(preview);
+        self.dialog(about, dialog, context);
+    }
+
+    fn approval_dialog(&self, preview: &Preview) -> (OpenDialog, Dialog) {
         let mut lines = vec![preview.describe()];
         for (indent, line, _) in preview.lines() {
             lines.extend(line.lines().map(|line| format!("{:indent$}{}", "", text::reveal(line))));
@@ -105,12 +109,47 @@ impl RunView {
             Intent::Watch | Intent::Review | Intent::Resolve => "approve",
         };
         let buttons = vec![
-            Button::new('a', what, Choice::Confirm),
+            // Not the key that opens it, which may be pressed twice or held down.
+            Button::new('A', what, Choice::Confirm),
             Button::new('R', "reject", Choice::Reject),
             Button::close('b', "back"),
         ];
         let dialog = Dialog::new("Approve", lines, buttons).to_be_read();
-        self.dialog(OpenDialog::Approve(seen), dialog, context);
+        (OpenDialog::Approve(preview.seen()), dialog)
+    }
+
+    /// The version that the open dialog is about, if it reviews what will run.
+    pub(super) fn reviewed_version(&self) -> Option<u64> {
+        match self.open_dialog.as_ref()? {
+            OpenDialog::Approve(seen) => Some(seen.version),
+            OpenDialog::Changed(_, latest) => Some(latest.version),
+            OpenDialog::Reject
+            | OpenDialog::Answer(..)
+            | OpenDialog::Finish(..)
+            | OpenDialog::TaskStatus(_)
+            | OpenDialog::CancelTask(_)
+            | OpenDialog::CancelPlan
+            | OpenDialog::Resolve(..)
+            | OpenDialog::ResolveText(_)
+            | OpenDialog::Leave => None,
+        }
+    }
+
+    /// Reports that the plan changed while it is reviewed, so that nothing is approved that was not shown.
+    pub(super) fn update_review(&mut self, latest: &Preview, context: &mut Context<'_>) {
+        let seen = match &self.open_dialog {
+            Some(OpenDialog::Approve(seen) | OpenDialog::Changed(seen, _)) => seen.clone(),
+            Some(_) | None => return,
+        };
+        if latest.seen() == seen {
+            return;
+        }
+        let (about, dialog) = match latest.digest == seen.digest {
+            true => self.approval_dialog(latest),
+            false => changed_dialog(seen, latest),
+        };
+        self.open_dialog = Some(about);
+        context.go(Flow::Replace(Box::new(dialog)));
     }
 
     pub(super) fn reject(&mut self, context: &mut Context<'_>) {
@@ -273,6 +312,10 @@ impl RunView {
         let Some(open_dialog) = self.open_dialog.take() else { return };
         match (open_dialog, choice) {
             (OpenDialog::Approve(_), Choice::Reject) => self.reject(context),
+            (OpenDialog::Changed(seen, _), Choice::Compare) => {
+                context.go(Flow::Open(Destination::HistorySince(self.plan.clone(), seen.version)));
+            }
+            (OpenDialog::Changed(_, latest), _) => self.offer_approval(&latest, context),
             (OpenDialog::Approve(seen), _) => {
                 self.ask(RunEffect::Approve(self.plan.clone(), seen), context);
             }
@@ -426,6 +469,25 @@ pub(crate) fn statuses(standing: EffectiveStatus, task: &TaskId) -> Vec<(PlanAct
         TaskAct::Cancel => Some(cancel()),
     };
     standing.acts().iter().filter_map(of).collect()
+}
+
+/// Says that a newer version arrived than the one that was reviewed, which can no longer be approved.
+fn changed_dialog(seen: Seen, latest: &Preview) -> (OpenDialog, Dialog) {
+    let lines = match latest.version == seen.version {
+        true => vec![
+            "What the plan would run changed while you were reading it: the configuration, or what it gets from other plans."
+                .to_owned(),
+        ],
+        false => vec![format!("Version {} arrived while you were reading version {}.", latest.version, seen.version)],
+    };
+    let lines = [lines, vec!["Nothing was approved.".to_owned()]].concat();
+    let compare = Button::new('v', "see what changed", Choice::Compare);
+    let review = Button::new('a', format!("review version {}", latest.version), Choice::More);
+    let mut buttons = vec![review, Button::close('b', "back")];
+    if latest.version != seen.version {
+        buttons.insert(0, compare);
+    }
+    (OpenDialog::Changed(seen, Box::new(latest.clone())), Dialog::new("The plan changed", lines, buttons))
 }
 
 /// Whether an action says how a task ended.

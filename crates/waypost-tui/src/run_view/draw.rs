@@ -11,6 +11,7 @@ use waypost_text::{Role, StatusSign};
 
 use super::{
     Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write, merge_questions,
+    task_text::log_note,
 };
 use crate::frame::{self, put};
 use crate::keys::Action;
@@ -62,6 +63,7 @@ impl RunView {
             facts.push(Span::styled("DRY RUN ", theme.warning()));
         }
         facts.push(Span::styled(phase_word(snapshot.phase), theme.phase(snapshot.phase)));
+        let id = frame::heading_id(id);
         facts.push(Span::styled(format!("  {id} v{}", snapshot.version), theme.quiet()));
         (format!("Run: {title}"), facts)
     }
@@ -158,9 +160,9 @@ impl RunView {
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
                 let words = match (&snapshot.refused, &snapshot.rejected) {
                     (Some(refused), _) => refused.clone(),
-                    (None, Some(reason)) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
+                    (None, Some(reason)) => format!("rejected: {reason}  ·  {yes} reviews it again"),
                     (None, None) if settings.dry_run => "waiting for approval".to_owned(),
-                    (None, None) => format!("waiting for approval: {yes} approves, {no} rejects"),
+                    (None, None) => format!("waiting for approval: {yes} reviews, {no} rejects"),
                 };
                 (words, theme.warning())
             }
@@ -173,6 +175,11 @@ impl RunView {
             (_, LocalRun::Running) => plain("running here"),
             (Phase::Active, LocalRun::NotRunning) if snapshot.counts.in_progress() > 0 => {
                 plain("running elsewhere")
+            }
+            (Phase::Active, LocalRun::NotRunning) if snapshot.waits_for_person() => {
+                let (answer, run) = (key(Action::Open), key(Action::Execute));
+                let words = format!("waiting for you: {answer} answers  ·  {run} runs the rest here");
+                (words, theme.role(Role::You))
             }
             (Phase::Active, LocalRun::NotRunning) => {
                 plain(&format!("nothing is running: {} runs it here", key(Action::Execute)))
@@ -227,10 +234,12 @@ impl RunView {
     }
 
     fn draw_text(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect, now: Timestamp) {
-        let inside = frame::framed(theme, frame, area, &self.text_title(), self.focus == Focus::Text);
-        let columns = usize::from(inside.width);
+        let columns = usize::from(area.width.saturating_sub(2));
         let head = self.head(theme, columns, now);
-        let rows = head.len().min(self.head_rows_max(inside.height));
+        let height = area.height.saturating_sub(2);
+        let rows = head.len().min(self.head_rows_max(height));
+        let title = self.text_title(usize::from(height) - rows);
+        let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Text);
         for (y, (line, style)) in (inside.y..inside.bottom()).zip(head.iter().take(rows)) {
             put(frame.buffer_mut(), (inside.x, y), inside.width, line, *style);
         }
@@ -259,10 +268,15 @@ impl RunView {
         self.detail.as_ref().is_some_and(|(task, _)| Some(task) == selected)
     }
 
-    /// The selected task, and what can be found in its log.
-    fn text_title(&self) -> String {
+    /// The selected task, and what can be found in its log; of a preview that does not fit, the lines that are shown.
+    fn text_title(&self, room: usize) -> String {
         if self.shows_preview() {
-            return "What will run".to_owned();
+            let total = self.preview_lines.as_ref().map_or(0, |(_, lines)| lines.len());
+            let from = self.preview_top.min(total.saturating_sub(room));
+            return match total > room {
+                true => format!("What will run · lines {}–{} of {total}", from + 1, from + room),
+                false => "What will run".to_owned(),
+            };
         }
         let Some(row) = self.row() else { return String::new() };
         let mut words = vec![row.id.to_string()];
@@ -366,12 +380,7 @@ impl RunView {
         for why in detail.why.iter().filter(|_| row.question.is_none()) {
             add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
         }
-        let about_log = match (detail.log.is_empty(), detail.log_note.as_str()) {
-            (true, "") => String::new(),
-            (true, note) => note.to_owned(),
-            (false, "") => "log".to_owned(),
-            (false, note) => format!("log, {note}"),
-        };
+        let about_log = log_note(detail, self.shows_times && !detail.log_times.is_empty());
         if !about_log.is_empty() {
             add(&format!("── {about_log} ──"), 1, theme.quiet());
         }
@@ -410,14 +419,16 @@ fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
 
 /// The sign of a task. Tasks for a person have their own.
 fn sign_of(row: &Row) -> &'static str {
-    match row.group {
-        Group::Asking if row.standing == EffectiveStatus::Ready => StatusSign::Person.glyph(),
-        Group::Asking | Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
-    }
+    if is_persons_task(row) { StatusSign::Person.glyph() } else { sign(row.standing) }
+}
+
+fn is_persons_task(row: &Row) -> bool {
+    row.group == Group::Asking && row.standing == EffectiveStatus::Ready
 }
 
 fn status_line(row: &Row, now: Timestamp) -> String {
-    let mut words = vec![format!("{} {}", sign_of(row), row.standing.as_str())];
+    let word = if is_persons_task(row) { "your task" } else { row.standing.as_str() };
+    let mut words = vec![format!("{} {word}", sign_of(row))];
     if row.attempt > 0 {
         words.push(format!("attempt {}", row.attempt));
     }

@@ -1,17 +1,22 @@
 //! The log of a task as styled text: its colours, and its errors as places to go to. Reads no file.
 
 use ratatui::style::{Color, Modifier, Style};
+use waypost_core::Timestamp;
 use waypost_text::{Hue, LogLineKind, SgrReader, TextStyle, is_protocol_line};
 
 use crate::styled_text::{StyledLine, StyledText};
 use crate::theme::Theme;
 
-/// Reads a log. The first line of each run of errors is a place to go to.
-pub(super) fn log_text(log: &str, theme: Theme) -> StyledText {
+/// Columns of a time before a line.
+const TIME_COLUMNS: usize = "12:00:00 ".len();
+
+/// Reads a log. The first line of each run of errors is a place to go to. Puts before each line when it was written, if these
+/// are the times of the lines.
+pub(super) fn log_text(log: &str, times: &[Timestamp], theme: Theme) -> StyledText {
     let mut reader = SgrReader::default();
     let (mut lines, mut errors): (Vec<StyledLine>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut was_error = false;
-    for line in log.lines() {
+    for (number, line) in log.lines().enumerate() {
         // What overwrites a line of progress stands after the last carriage return.
         let line = line.trim_end_matches('\r');
         let line = line.rsplit('\r').next().unwrap_or(line);
@@ -19,6 +24,10 @@ pub(super) fn log_text(log: &str, theme: Theme) -> StyledText {
             continue;
         }
         let mut styled = StyledLine::default();
+        if let Some(at) = times.get(number) {
+            styled = styled.with_margin("", TIME_COLUMNS);
+            styled.push(&format!("{} ", at.to_the_second().split_off(11)), theme.quiet());
+        }
         let runs = reader.line(line);
         let plain: String = runs.iter().map(|run| run.text.as_str()).collect();
         let kind = LogLineKind::of(&plain);

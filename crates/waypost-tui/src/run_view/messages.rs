@@ -1,6 +1,6 @@
 //! Effects and replies of the run view.
 
-use waypost_core::TaskId;
+use waypost_core::{TaskId, Timestamp};
 use waypost_run::Control;
 use waypost_service::{AnswerChoice, GroupRole, PreviewTask, Seen};
 
@@ -258,6 +258,8 @@ pub struct TaskDetail {
     pub why: Vec<String>,
     /// The end of its log.
     pub log: String,
+    /// When each line of it was written; empty if nobody knows.
+    pub log_times: Vec<Timestamp>,
     /// Size of the whole log in bytes.
     pub log_bytes: u64,
     /// The origin of the log, or why there is none.

@@ -97,6 +97,11 @@ pub struct PlanSnapshot {
 }
 
 impl PlanSnapshot {
+    /// Whether a task asks or is for a person; those come first.
+    pub(super) fn waits_for_person(&self) -> bool {
+        self.rows.first().is_some_and(|row| row.group == Group::Asking)
+    }
+
     /// `is_for_people` decides which tasks a person does.
     pub fn of(plan: &Plan, now: Timestamp, is_for_people: &dyn Fn(&Task) -> bool) -> Self {
         let (state, started) = (plan.state(), plan.as_started());

@@ -44,15 +44,29 @@ impl RunView {
         let theme = context.settings.theme;
         let before = self.text.rows();
         let Some((of, detail)) = &self.detail else { return };
-        let log = log_text(&detail.log, theme);
+        let times = if self.shows_times { detail.log_times.as_slice() } else { &[] };
+        let log = log_text(&detail.log, times, theme);
         let commits =
             self.commits.as_ref().filter(|(task, _)| *task == *of).map_or("", |(_, commits)| commits);
-        self.text = if self.is_zoomed { whole_text(detail, commits, log, theme) } else { log };
+        let note = log_note(detail, !times.is_empty());
+        self.text = if self.is_zoomed { whole_text(detail, commits, (&note, log), theme) } else { log };
         self.text.search(&self.search);
         self.wrap_text(context.area);
         if self.behind > 0 {
             self.behind += self.text.rows().saturating_sub(before);
         }
+    }
+
+    /// Shows when each line of the log was written, or no longer.
+    pub(super) fn toggle_times(&mut self, context: &mut Context<'_>) {
+        self.shows_times = !self.shows_times;
+        let log = self.detail.as_ref().map(|(_, detail)| detail).filter(|detail| !detail.log.is_empty());
+        if self.shows_times && log.is_some_and(|detail| detail.log_times.is_empty()) {
+            let words =
+                "this log has no times: an earlier version wrote it, or its file is on another machine";
+            context.notify(NoteKind::Warning, words);
+        }
+        self.set_text(context);
     }
 
     pub(super) fn wrap_text(&mut self, area: Rect) {
@@ -141,8 +155,24 @@ impl RunView {
     }
 }
 
+/// What stands above a log: where it comes from, how much of it is shown, and the zone of its times.
+pub(super) fn log_note(detail: &TaskDetail, has_times: bool) -> String {
+    if detail.log.is_empty() {
+        return detail.log_note.clone();
+    }
+    let mut words = vec!["log"];
+    words.extend((!detail.log_note.is_empty()).then_some(detail.log_note.as_str()));
+    words.extend(has_times.then_some("times in UTC"));
+    words.join(", ")
+}
+
 /// Everything about a task: what its author and its workers said, then its log.
-fn whole_text(detail: &TaskDetail, commits: &str, log: StyledText, theme: Theme) -> StyledText {
+fn whole_text(
+    detail: &TaskDetail,
+    commits: &str,
+    (note, log): (&str, StyledText),
+    theme: Theme,
+) -> StyledText {
     let mut lines: Vec<StyledLine> = Vec::new();
     for (name, text) in &detail.about {
         let style = if *name == "error" { theme.wrong() } else { theme.quiet() };
@@ -161,12 +191,9 @@ fn whole_text(detail: &TaskDetail, commits: &str, log: StyledText, theme: Theme)
     for why in &detail.why {
         lines.push(StyledLine::plain(&format!("waits for {why}"), theme.quiet()));
     }
-    let note = match (log.is_empty(), detail.log_note.as_str()) {
-        (true, "") => return StyledText::new(lines, Vec::new()),
-        (true, note) => note.to_owned(),
-        (false, "") => "log".to_owned(),
-        (false, note) => format!("log, {note}"),
-    };
+    if note.is_empty() {
+        return StyledText::new(lines, Vec::new());
+    }
     lines.push(StyledLine::plain(&format!("── {note} ──"), theme.quiet()));
     let (log, errors) = log.into_parts();
     let errors = errors.into_iter().map(|line| line + lines.len()).collect();

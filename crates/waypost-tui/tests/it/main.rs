@@ -99,6 +99,10 @@ impl World {
     }
 
     fn send(&mut self, message: Message) {
+        // A key is pressed once the screen was drawn, and so is a button.
+        if matches!(message, Message::Key(_) | Message::Mouse(_)) {
+            self.app.note_shown();
+        }
         let effects = update(&mut self.app, message);
         self.carry_out(effects);
     }

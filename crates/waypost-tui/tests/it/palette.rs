@@ -85,3 +85,12 @@ fn a_text_that_cannot_be_found_says_so() {
     world.press("enter");
     assert!(world.screen().contains("nothing matches"), "Enter chooses nothing: {}", world.screen());
 }
+
+#[test]
+fn a_long_id_leaves_room_for_the_title() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("ctrl+k");
+    let (plan, task) = ("plan-".repeat(24), "long-id-".repeat(31));
+    found(&mut world, vec![hit(&plan, Some(&task), "Read the module")]);
+    assert!(world.screen().contains("Read the module"), "{}", world.screen());
+}

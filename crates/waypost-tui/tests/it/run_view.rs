@@ -84,9 +84,15 @@ fn press(app: &mut App, keys: &str) -> Vec<Effect> {
             '⇥' => KeyCode::Tab,
             other => KeyCode::Char(other),
         };
-        effects.extend(update(app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE))));
+        effects.extend(press_key(app, code));
     }
     effects
+}
+
+/// Presses a key once the screen was drawn.
+fn press_key(app: &mut App, code: KeyCode) -> Vec<Effect> {
+    app.note_shown();
+    update(app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
 fn reply(app: &mut App, answer: RunReply) -> Vec<Effect> {
@@ -341,9 +347,9 @@ fn what_needs_approval_shows_what_will_run_and_approves_the_version_that_was_sho
         check(&app, "run-approve");
         let seen = Seen { version: 1, digest: "sha256:1".to_owned() };
         for _ in 0..60 {
-            update(&mut app, Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+            press_key(&mut app, KeyCode::PageDown);
         }
-        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), seen)]);
+        assert_eq!(run_effects(press(&mut app, "A")), [RunEffect::Approve(key(), seen)]);
         let then = reply(&mut app, RunReply::Approved(key(), Ok(1)));
         assert_eq!(run_effects(then), [RunEffect::Start(key())], "it was to be run");
     }
@@ -399,7 +405,7 @@ fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_pr
             }
             assert!(seen.contains("sign: (a person does it"), "{size:?}");
         }
-        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), found.seen())]);
+        assert_eq!(run_effects(press(&mut app, "A")), [RunEffect::Approve(key(), found.seen())]);
     }
 }
 
@@ -422,21 +428,167 @@ fn nothing_is_approved_before_its_last_line_was_on_screen() {
     };
     let found = plan_preview(&Definitions::of(&config), &plan);
     let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
-    let down = || Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE));
     let mut app = watching((80, 24));
     reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(Preview::of(&found)))));
-    assert_eq!(run_effects(press(&mut app, "aaa")), [], "only its beginning was on screen");
+    assert_eq!(run_effects(press(&mut app, "aAA")), [], "only its beginning was on screen");
     assert!(text(&app).contains("left\\u{202e}right\\u{200b}"), "what is odd comes first: {}", text(&app));
     let mut pages = 0;
     while text(&app).contains("↓ to the end first") {
-        assert_eq!(run_effects(press(&mut app, "a")), []);
-        update(&mut app, down());
+        assert_eq!(run_effects(press(&mut app, "A")), []);
+        press_key(&mut app, KeyCode::PageDown);
         pages += 1;
         assert!(pages < 100, "{}", text(&app));
     }
     assert!(pages > 3 && text(&app).contains("t58: sh work.sh"), "{pages}: {}", text(&app));
-    assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), found.seen())]);
+    assert_eq!(run_effects(press(&mut app, "A")), [RunEffect::Approve(key(), found.seen())]);
+}
+
+/// A plan that waits for approval, with what it would run.
+fn awaiting_approval(version: u64, digest: &str, goal: &str) -> (RunReply, RunReply) {
+    let snapshot = PlanSnapshot {
+        version,
+        ..PlanSnapshot::of(&Story::new(&Actor::agent("planner")).plan, at(1), &|_| false)
+    };
+    let preview = Preview {
+        version,
+        digest: digest.to_owned(),
+        about: vec![("goal", goal.to_owned())],
+        ..Preview::default()
+    };
+    (RunReply::Snapshot(key(), Ok(Box::new(snapshot))), RunReply::Preview(key(), Ok(Box::new(preview))))
+}
+
+fn reviewing(size: (u16, u16), goal: &str) -> App {
+    let mut app = watching(size);
+    let (snapshot, preview) = awaiting_approval(3, "sha256:3", goal);
+    reply(&mut app, snapshot);
+    reply(&mut app, preview);
+    press(&mut app, "a");
+    app
+}
+
+#[test]
+fn a_version_that_arrives_while_another_is_reviewed_is_announced_and_not_approved() {
+    for size in SIZES {
+        let mut app = reviewing(size, "short");
+        let (snapshot, preview) = awaiting_approval(4, "sha256:4", "another");
+        assert!(run_effects(reply(&mut app, snapshot)).contains(&RunEffect::Preview(key())));
+        reply(&mut app, preview);
+        check(&app, "run-changed");
+        assert_eq!(run_effects(press(&mut app, "A")), [], "{}", text(&app));
+        press(&mut app, "a");
+        assert!(text(&app).contains("another"), "{}", text(&app));
+        let seen = Seen { version: 4, digest: "sha256:4".to_owned() };
+        assert_eq!(run_effects(press(&mut app, "A")), [RunEffect::Approve(key(), seen)]);
+    }
+}
+
+#[test]
+fn what_changed_while_it_was_reviewed_can_be_seen() {
+    let mut app = reviewing((80, 24), "short");
+    let (snapshot, preview) = awaiting_approval(4, "sha256:4", "another");
+    reply(&mut app, snapshot);
+    reply(&mut app, preview);
+    let effects = press(&mut app, "v");
+    assert!(matches!(app.top(), Some(Screen::History(_))), "{effects:?}");
+}
+
+#[test]
+fn a_version_that_would_run_the_same_is_approved_as_it_was_read() {
+    let mut app = reviewing((80, 24), &"a line\n".repeat(40));
+    (0..20).for_each(|_| drop(press_key(&mut app, KeyCode::PageDown)));
+    let (snapshot, preview) = awaiting_approval(4, "sha256:3", &"a line\n".repeat(40));
+    reply(&mut app, snapshot);
+    reply(&mut app, preview);
+    let seen = Seen { version: 4, digest: "sha256:3".to_owned() };
+    assert_eq!(run_effects(press(&mut app, "A")), [RunEffect::Approve(key(), seen)], "{}", text(&app));
+}
+
+#[test]
+fn a_review_that_was_closed_is_not_opened_by_a_newer_version() {
+    let mut app = reviewing((80, 24), "short");
+    press(&mut app, "⎋");
+    let (snapshot, preview) = awaiting_approval(4, "sha256:4", "another");
+    reply(&mut app, snapshot);
+    reply(&mut app, preview);
+    assert!(app.dialog.is_none(), "{}", text(&app));
+}
+
+#[test]
+fn keys_that_were_typed_ahead_approve_nothing() {
+    let typed_ahead = |app: &mut App, keys: &str| {
+        let keys = keys.chars().map(|key| if key == '⏎' { KeyCode::Enter } else { KeyCode::Char(key) });
+        let press = |key| update(app, Message::Key(KeyEvent::new(key, KeyModifiers::NONE)));
+        keys.flat_map(press).collect::<Vec<_>>()
+    };
+    for keys in ["aA", "aaaa", "a⏎", "aA⏎⏎AA"] {
+        let mut app = watching((80, 24));
+        let (snapshot, preview) = awaiting_approval(3, "sha256:3", "short");
+        reply(&mut app, snapshot);
+        reply(&mut app, preview);
+        let effects = run_effects(typed_ahead(&mut app, keys));
+        let approves = |effect: &RunEffect| matches!(effect, RunEffect::Approve(..));
+        assert!(!effects.iter().any(approves), "{keys}: nothing of it was drawn: {effects:?}");
+    }
+    let mut app = reviewing((80, 24), "short");
+    assert_eq!(press(&mut app, "aaa"), [], "the key that opens it does not approve");
+    assert_eq!(run_effects(press(&mut app, "A")).len(), 1);
+}
+
+#[test]
+fn a_long_goal_says_where_in_it_one_is() {
+    let goal: String = (1..=200).map(|number| format!("line {number} of the goal\n")).collect();
+    let mut app = watching((80, 24));
+    let (snapshot, preview) = awaiting_approval(3, "sha256:3", &goal);
+    reply(&mut app, snapshot);
+    reply(&mut app, preview);
+    press(&mut app, "⇥↓↓");
+    assert!(text(&app).contains("What will run · lines 3–"), "{}", text(&app));
+    press(&mut app, "a");
+    assert!(text(&app).contains("of 201, ↓ to the end first"), "{}", text(&app));
+    // The end alone is not all of it.
+    press(&mut app, "G");
+    assert!(text(&app).contains("line 200 of the goal"), "{}", text(&app));
+    assert!(text(&app).contains("of 201, read on from line"), "{}", text(&app));
+    assert_eq!(run_effects(press(&mut app, "A")), []);
+    press_key(&mut app, KeyCode::Home);
+    press(&mut app, &" ".repeat(30));
+    assert_eq!(run_effects(press(&mut app, "A")).len(), 1, "{}", text(&app));
+}
+
+#[test]
+fn a_log_shows_when_its_lines_were_written() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    press(&mut app, "↓↓↓");
+    let log = "begins\nwaypost:progress hidden\nends\n".to_owned();
+    let log_times = vec![at(0), at(1), at(61)];
+    let detail = TaskDetail { log_bytes: log.len() as u64, log, log_times, ..TaskDetail::default() };
+    reply(&mut app, RunReply::TaskDetail(key(), id("breaks"), Box::new(detail)));
+    assert!(!text(&app).contains("08:0"), "{}", text(&app));
+    press(&mut app, "L");
+    let shown = text(&app);
+    assert!(shown.contains("08:00:00 begins") && shown.contains("08:01:01 ends"), "{shown}");
+    assert!(shown.contains("times in UTC"), "{shown}");
+    press(&mut app, "L");
+    assert!(!text(&app).contains("08:0"), "{}", text(&app));
+}
+
+#[test]
+fn a_warning_about_one_task_is_gone_at_the_next() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    press(&mut app, "↓");
+    reply(&mut app, RunReply::TaskDetail(key(), id("edit-a"), detail("all is well\n")));
+    press(&mut app, "n");
+    assert!(text(&app).contains("the log shows no error"), "{}", text(&app));
+    press(&mut app, "↓");
+    assert!(!text(&app).contains("the log shows no error"), "{}", text(&app));
+    press(&mut app, "L");
+    reply(&mut app, RunReply::TaskDetail(key(), id("edit-計画"), detail("x\n")));
+    press(&mut app, "LL");
+    assert!(text(&app).contains("this log has no times"), "{}", text(&app));
 }
 
 #[test]
@@ -698,6 +850,7 @@ fn options_of_a_list_can_be_clicked() {
     let column = line[..line.find("2 Record").unwrap()].chars().count() as u16;
     let kind = MouseEventKind::Down(MouseButton::Left);
     let click = MouseEvent { kind, column, row: row as u16, modifiers: KeyModifiers::NONE };
+    app.note_shown();
     let effects = written(update(&mut app, Message::Mouse(click)));
     assert!(
         matches!(effects.as_slice(), [PlanAction::Answer { answer, .. }] if answer == "Record"),
@@ -756,10 +909,22 @@ fn a_long_question_is_answered_only_after_its_end_was_on_screen() {
     reply(&mut app, story.stands());
     assert_eq!(press(&mut app, "⏎1↓⏎"), [], "its end was not on screen: {}", text(&app));
     for _ in 0..20 {
-        update(&mut app, Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+        press_key(&mut app, KeyCode::PageDown);
     }
     assert!(text(&app).contains("line 59"), "{}", text(&app));
     assert_eq!(written(press(&mut app, "2")).len(), 1);
+}
+
+#[test]
+fn a_plan_whose_next_task_is_a_persons_says_that_it_waits_for_them() {
+    let person = Actor::person("ada");
+    let mut story = Story::new(&person);
+    story.write(&person, Command::Activate);
+    let snapshot = PlanSnapshot::of(&story.plan, at(1), &|_| true);
+    let mut app = watching((80, 24));
+    reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
+    let shown = text(&app);
+    assert!(shown.contains("waiting for you: Enter answers") && shown.contains("@ your task"), "{shown}");
 }
 
 #[test]
@@ -792,7 +957,7 @@ fn a_long_choice_is_read_in_full_before_it_is_given() {
     reply(&mut app, story.stands());
     assert_eq!(press(&mut app, "⏎2"), [], "its end was not on screen: {}", text(&app));
     for _ in 0..20 {
-        update(&mut app, Message::Key(KeyEvent::new(KeyCode::PageDown, KeyModifiers::NONE)));
+        press_key(&mut app, KeyCode::PageDown);
     }
     assert!(text(&app).contains("and delete all"), "{}", text(&app));
     assert_eq!(written(press(&mut app, "2")).len(), 1);
@@ -815,9 +980,9 @@ fn a_review_can_be_asked_for_from_elsewhere_and_rejects_too() {
     let (mut app, effects) = program(Screen::Run(Box::new(RunView::new(key(), Intent::Review))), (80, 24));
     assert_eq!(run_effects(effects), [RunEffect::LoadSnapshot(key()), RunEffect::Preview(key())]);
     reply(&mut app, Story::new(&Actor::agent("planner")).stands());
-    let preview = Preview { version: 1, digest: "sha256:1".to_owned(), for_people: 1, ..Preview::default() };
+    let preview = Preview { version: 1, digest: "sha256:1".to_owned(), ..Preview::default() };
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview))));
-    assert!(text(&app).contains("a approve") && text(&app).contains("R reject"), "{}", text(&app));
+    assert!(text(&app).contains("A approve") && text(&app).contains("R reject"), "{}", text(&app));
     press(&mut app, "Rtoo wide");
     assert_eq!(written(press(&mut app, "⏎")), [PlanAction::Reject("too wide".to_owned())]);
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_service::{TaskRef, is_for_people, question_digest};
+use waypost_service::{HumanExecutors, TaskRef, question_digest};
 use waypost_store::{PlanStore, PlanSummary, Query, Sort};
 use waypost_text::reveal;
 
@@ -243,7 +243,8 @@ fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
         });
     }
     if plan.state().phase == Phase::Active {
-        for task in plan.claimable().filter(|task| is_for_people(config, task)) {
+        let people = HumanExecutors::of(config, plan);
+        for task in plan.claimable().filter(|task| people.has(task)) {
             let name = &task.spec.id;
             rows.push(Row {
                 plan: id.clone(),

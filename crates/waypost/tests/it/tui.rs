@@ -41,7 +41,7 @@ fn runs_after_a_look(tmux: &Tmux) {
     tmux.wait("What will run");
     tmux.press(&["a"]);
     tmux.wait("approve and run");
-    tmux.press(&["a"]);
+    tmux.press(&["A"]);
 }
 
 /// What a command prints.
@@ -147,9 +147,11 @@ fn a_plan_of_an_agent_runs_nothing_before_the_person_at_the_terminal_has_seen_an
     tmux.wait("What will run");
     tmux.wait("ran-$WAYPOST_TASK");
     assert!(!workspace.work().join("ran-read").exists());
-    tmux.press(&["a"]);
+    // Typed ahead: nothing was on screen yet.
+    tmux.type_in("aAAAA");
     tmux.wait("approve and run");
-    tmux.press(&["a"]);
+    assert!(!says(&workspace, &["history", "theirs"]).contains("approved"));
+    tmux.press(&["A"]);
     tmux.wait("2/2 done (100%)");
     assert!(says(&workspace, &["history", "theirs"]).contains("approved version 1"));
 }
