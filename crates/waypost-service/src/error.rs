@@ -14,7 +14,7 @@ use crate::hint::{Hint, PersonAct, PersonVerb};
 pub(crate) const APPROVING_REJECTED: &str = "approving what a person rejected";
 
 /// What an agent cannot do with a plan that came from a remote which nobody has trusted.
-pub(crate) const WORKING_ON_UNTRUSTED: &str = "start a task of a plan from a remote that is not trusted yet";
+pub(crate) const WORKING_ON_UNTRUSTED: &str = "work on a plan from a remote that is not trusted yet";
 /// Maximum width of a question in a message, in columns.
 const QUESTION_COLUMNS_MAX: usize = 200;
 

@@ -10,7 +10,7 @@ mod claim_notice;
 mod derive;
 mod error;
 mod import;
-mod offer;
+pub(crate) mod offer;
 mod questions;
 mod reply;
 mod rows;

@@ -57,8 +57,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             let resolved = plan_facts::resolved_waits(call, &plan)?;
             let archived_by = call.service().archived_by(&plan)?;
             let asked = merge_questions::number(call, &plan);
+            let is_offered = call.service().is_offered(&call.caller, &plan)?;
             seen(call, &plan, |plan| {
-                let mut answer = overview(call, plan, &elsewhere);
+                let mut answer = overview(call, plan, &elsewhere, is_offered);
                 merge_questions::add_count(asked, &mut answer);
                 plan_facts::add_resolved(&resolved, &mut answer);
                 if let Some(by) = &archived_by {
@@ -103,7 +104,7 @@ fn seen(
 }
 
 /// Summarizes a plan; the reply is small whatever the plan's size.
-fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
+fn overview(call: &Call, plan: &Plan, elsewhere: &[String], is_offered: bool) -> Answer {
     let started = plan.as_started();
     let (id, version, counts) = (plan.id(), plan.version(), started.effective_counts());
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
@@ -144,9 +145,12 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     };
     let mine = few(&mut of(Holder::Caller).map(|task| task.spec.id.as_str()));
     let others = few(&mut of(Holder::OtherSession).map(|task| task.spec.id.as_str()));
-    let next = few(&mut plan_facts::next_of(&started));
+    let next = few(&mut plan_facts::next_of(&started).filter(|_| is_offered));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         answer.add_names(word, &format!("; {word}: "), &names);
+    }
+    if !is_offered {
+        plan_facts::add_untrusted(&mut answer);
     }
     if awaits_approval(plan) {
         answer.add("approval", "needed", "; needs approval");

@@ -236,6 +236,28 @@ fn no_agent_is_told_the_title_of_a_plan_that_nobody_has_trusted() {
     clones.json(1, &["sync"]);
     assert_eq!(clones.task_ids(1), ["t1"], "people can read it");
     assert_eq!(prime(1), "");
+    // At no front end.
+    for words in [vec!["next", "p"], vec!["next", "p", "--claim"], vec!["done", "p", "t1", "--result", "made"]] {
+        let refused = clones.run(1, &[&["--as", "agent:x"], words.as_slice()].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains("not trusted yet"), "{words:?}: {said}");
+        assert_eq!(refused.stdout, b"", "{words:?}");
+    }
+    let mut agent = Agent::in_folder(&clones.workspace, &clones.folders[1], "native", "robin");
+    let overview = agent.call("plan_get", json!({ "plan": "p" }));
+    assert_eq!((&overview["untrusted"], &overview["next"]), (&json!(true), &Value::Null), "{overview}");
+    let report = json!({ "plan": "p", "task": "t1", "status": "done", "result": "made" });
+    let calls = [("task_next", json!({ "plan": "p" })), ("task_report", report), ("plan_start", json!({ "plan": "p" }))];
+    for (tool, arguments) in calls {
+        let refused = agent.refused(tool, arguments);
+        assert!(refused.contains("not trusted yet"), "{tool}: {refused}");
+    }
+    let server = Server::begin(&clones.workspace, &clones.folders[1]);
+    let (person, robin) = (server.token("person", "ada"), server.token("agent", "robin"));
+    assert_eq!(server.call("GET", "/next?plan=p", &robin, None).0, 403);
+    assert_eq!(server.call("POST", "/next", &robin, Some(&json!({ "plan": "p" }))).0, 403);
+    let (status, listed) = server.call("GET", "/next?plan=p", &person, None);
+    assert_eq!((status, &listed["tasks"][0]["id"]), (200, &json!("t1")), "{listed}");
 }
 
 /// Two clones whose plan `p` has two values of a field, and a task that ended in two ways; `a` knows of both.
