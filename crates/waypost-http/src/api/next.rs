@@ -29,10 +29,7 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
 }
 
 /// `GET /next`: the most urgent first.
-pub(crate) fn list(
-    api: &Api,
-    (identity, Parameters(listing)): (Identity, Parameters<OfferQuery>),
-) -> Reply {
+pub(crate) fn list(api: &Api, (identity, Parameters(listing)): (Identity, Parameters<OfferQuery>)) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     let plan = plan_id(api, listing.plan)?;
     let now = api.plans().store().query(|read| Ok(read.now()))?;

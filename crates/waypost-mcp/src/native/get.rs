@@ -51,13 +51,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let (task, since) = (arguments.name("task")?, arguments.number("since")?);
     let cursor = arguments.name("cursor")?;
     let full = arguments.flag("full")? || cursor.is_some();
-    match (task, full, since) {
+    let is_offered = call.service().is_offered(&call.caller, &plan)?;
+    let answer = match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
             let resolved = plan_facts::resolved_waits(call, &plan)?;
             let archived_by = call.service().archived_by(&plan)?;
             let asked = merge_questions::number(call, &plan);
-            let is_offered = call.service().is_offered(&call.caller, &plan)?;
             seen(call, &plan, |plan| {
                 let mut answer = overview(call, plan, &elsewhere, is_offered);
                 merge_questions::add_count(asked, &mut answer);
@@ -87,7 +87,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),
-    }
+    };
+    answer.map(|mut answer| {
+        if !is_offered {
+            plan_facts::add_untrusted(&mut answer);
+        }
+        answer
+    })
 }
 
 /// Reads all that is intact of a plan, and adds warnings about damage.
@@ -148,9 +154,6 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String], is_offered: bool) ->
     let next = few(&mut plan_facts::next_of(&started).filter(|_| is_offered));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         answer.add_names(word, &format!("; {word}: "), &names);
-    }
-    if !is_offered {
-        plan_facts::add_untrusted(&mut answer);
     }
     if awaits_approval(plan) {
         answer.add("approval", "needed", "; needs approval");
