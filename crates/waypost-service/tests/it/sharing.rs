@@ -2,8 +2,8 @@
 
 use waypost_core::{Actor, ActorKind, EffectiveStatus, Phase, TaskId};
 use waypost_service::{
-    AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef, SecretScan,
-    SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
+    AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef,
+    SecretScan, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
 };
 use waypost_store::SharedScope;
 use waypost_testkit::id;
@@ -188,6 +188,48 @@ fn plans_from_a_remote_that_nobody_trusted_are_shown_and_offered_to_no_agent() {
     a.note("p", "two", "more");
     a.sync();
     assert_eq!(c.sync().withheld, []);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn whom_only_another_clone_names_is_not_shown_as_proved() {
+    let (_ground, a, b) = two();
+    let comment = |clone: &Clone, text: &str| {
+        clone.edit("p", EditOp::CommentTask { task: id("one"), text: text.to_owned() }).unwrap();
+    };
+    comment(&a, "run it");
+    comment(&b, "no");
+    a.note("p", "two", "first");
+    b.note("p", "two", "second");
+    a.service.hold_tasks(&a.by, &plan("p"), &[id("one")], "wait", Guard::NONE).unwrap();
+    settle(&[&a, &b], "p");
+    let authors = |clone: &Clone| {
+        let read = |plan: &waypost_core::Plan| {
+            let state = &plan.task("one").unwrap().state;
+            let comments =
+                state.comments().iter().map(|comment| (comment.text.clone(), comment.by.to_string()));
+            let mut found: Vec<_> = comments.collect();
+            found.extend(state.held().map(|hold| (hold.reason.clone(), hold.by.to_string())));
+            found.sort();
+            found
+        };
+        clone.service.read(&plan("p"), read).unwrap()
+    };
+    let expected = |no: &str, run: &str, wait: &str| {
+        [("no", no), ("run it", run), ("wait", wait)].map(|(text, by)| (text.to_owned(), by.to_owned()))
+    };
+    assert_eq!(authors(&a), expected("person:b (unverified)", "person:a", "person:a"));
+    assert_eq!(authors(&b), expected("person:b", "person:a (unverified)", "person:a (unverified)"));
+    let open = b.service.open_questions(None).unwrap().remove(0).questions;
+    let mut versions: Vec<_> =
+        open[0].conflict.versions.iter().map(|version| version.by.to_string()).collect();
+    versions.sort();
+    assert_eq!(versions, ["person:a (unverified)", "person:b"]);
+    // It is known now, and the next import does not bring it again.
+    let before = authors(&b);
+    a.note("p", "one", "more");
+    settle(&[&a, &b], "p");
+    assert_eq!(authors(&b), before);
 }
 
 #[test]
