@@ -99,6 +99,9 @@ impl List {
         };
         let plans = context.plans()?;
         let page = plans.heads(&query)?;
+        if page.items.is_empty() && !narrowed {
+            context.refuse_if_all_damaged(&page.warnings)?;
+        }
         context.note_damage(&page.warnings);
         let is_first = !narrowed && query.after.is_none();
         let foreign = match is_first.then(|| context.folders()) {
