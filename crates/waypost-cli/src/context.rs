@@ -31,6 +31,14 @@ use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
 
+/// What a warning about a damaged file says.
+const IS_DAMAGED: &str = " is damaged: ";
+/// What it says of a file that version control merged by lines.
+const CONFLICT_MARKER: &str = "a merge left a conflict marker";
+/// How plans travel that version control does not merge by lines.
+const SHARE_INSTEAD: &str =
+    "once it is repaired, `waypost share PLAN` lets a plan travel with the repository without such conflicts";
+
 /// Maximum number of ready tasks named after a write.
 const READY_NAMED_MAX: usize = 5;
 /// What is said of a plan of which nothing starts before a person approves it.
@@ -60,6 +68,8 @@ pub struct Context {
 struct NotesShown {
     /// That the workspace's configuration is not used.
     untrusted: AtomicBool,
+    /// Which settings are not used.
+    ignored: AtomicBool,
     /// That what another user could have put above the workspace is not used.
     passed_over: AtomicBool,
 }
@@ -102,6 +112,7 @@ impl Context {
     pub fn for_background(&self) -> Self {
         let copy = self.for_server();
         copy.said.untrusted.store(true, Ordering::Relaxed);
+        copy.said.ignored.store(true, Ordering::Relaxed);
         copy.said.passed_over.store(true, Ordering::Relaxed);
         copy
     }
@@ -306,10 +317,26 @@ impl Context {
     /// Notes the damage to files of the store, and what to do about it.
     pub fn note_damage(&mut self, warnings: &[String]) {
         warnings.iter().for_each(|warning| self.out.note(warning));
-        if warnings.iter().any(|warning| warning.contains(" is damaged: ")) {
+        if warnings.iter().any(|warning| warning.contains(IS_DAMAGED)) {
             self.out
                 .note("`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can");
         }
+        if warnings.iter().any(|warning| warning.contains(CONFLICT_MARKER)) {
+            self.out.note(SHARE_INSTEAD);
+        }
+    }
+
+    /// Fails if nothing can be shown because it is damaged: a plan that cannot be read is not a plan that is not there.
+    pub fn refuse_if_all_damaged(&self, warnings: &[String]) -> Outcome {
+        let Some(damage) = warnings.iter().find(|warning| warning.contains(IS_DAMAGED)) else {
+            return Ok(());
+        };
+        let hint = "`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can";
+        let hint = match damage.contains(CONFLICT_MARKER) {
+            true => format!("{hint}; {SHARE_INSTEAD}"),
+            false => hint.to_owned(),
+        };
+        Err(Failure { code: "corrupt".to_owned(), ..Failure::failed(damage.as_str(), hint) })
     }
 
     /// Finds a plan by its id or an unambiguous prefix.
@@ -370,6 +397,13 @@ impl Context {
             config.not_trusted.as_ref().filter(|_| !self.said.untrusted.swap(true, Ordering::Relaxed))
         {
             self.out.say(format!("note: {not_trusted} ({})", not_trusted.hint()));
+        }
+    }
+
+    /// Notes once the settings and files that are not used.
+    pub fn note_ignored(&mut self, config: &Config) {
+        if !self.said.ignored.swap(true, Ordering::Relaxed) {
+            config.ignored.iter().for_each(|words| self.out.note(words));
         }
     }
 

@@ -139,8 +139,13 @@ impl Loading {
         let mut ignored = Vec::new();
         let layers = account_layers(&variables, by, &mut ignored)?;
         if let Some(committed) = &folders.committed {
-            let words = "is inside a linked worktree and is not used; that of the main checkout is";
-            ignored.push(format!("{} {words}", committed.display()));
+            let (passed_over, used) = (committed.join(FILE), folders.config.join(FILE));
+            // One that says the same is no surprise to anybody.
+            let differs = fs::read(&passed_over).ok() != fs::read(&used).ok();
+            if differs {
+                let (passed_over, used) = (passed_over.display(), used.display());
+                ignored.push(format!("{passed_over} is inside a linked worktree and is not used; {used} is"));
+            }
         }
         let brought = match (&folders.foreign, named) {
             (None, _) => Some(folders.workspace_config()?),

@@ -22,6 +22,8 @@ use crate::workspace_config::account_file;
 /// The branch, as people name and trust it.
 pub struct FoundBranch {
     pub shared: SharedBranch,
+    /// The remotes of the repository, if none of them is the one to sync with.
+    pub other_remotes: Vec<RemoteName>,
 }
 
 /// Finds the branch for the store of this command. The store has to exist.
@@ -73,16 +75,43 @@ pub fn finder_in(workspace: PathBuf, config: Arc<Config>, place: StoreLocation) 
 pub fn find_with(workspace: &Path, config: &Config, place: &StoreLocation) -> Outcome<FoundBranch> {
     let repository = Repository::find(&variables(), workspace).map_err(failure)?;
     let name = RefName::new(&config.git.reference).map_err(failure)?;
-    let remote = RemoteName::new(&config.git.remote).map_err(failure)?;
-    let address = repository.remote_address(&remote).map_err(failure)?;
-    let remote = address.is_some().then_some(remote);
-    let address = address.unwrap_or_else(|| repository.common_folder().display().to_string());
+    let (remote, other_remotes) = remote_of(&repository, &config.git.remote).map_err(failure)?;
+    let address = remote.as_ref().map(|remote| repository.remote_address(remote)).transpose();
+    let address = address
+        .map_err(failure)?
+        .flatten()
+        .unwrap_or_else(|| repository.common_folder().display().to_string());
     let record =
         RemoteTrust::read(account(), &address, name.as_str()).map_err(|error| account_file(&error))?;
     let trusted = record.is_some();
     let home = serves_others(place, &repository).then(|| address.clone());
     let shared = SharedBranch { repository, name, remote, place: place_of(place), address, home, trusted };
-    Ok(FoundBranch { shared })
+    Ok(FoundBranch { shared, other_remotes })
+}
+
+/// Returns the remote to sync with, or those that the repository has instead: the one of that name; where nobody names
+/// another than the default, also the only one, or the one that the current branch follows.
+fn remote_of(
+    repository: &Repository,
+    wanted: &str,
+) -> Result<(Option<RemoteName>, Vec<RemoteName>), GitError> {
+    let wanted = RemoteName::new(wanted)?;
+    if repository.remote_address(&wanted)?.is_some() {
+        return Ok((Some(wanted), Vec::new()));
+    }
+    let remotes = repository.remotes()?;
+    if wanted.as_str() != waypost_config::Git::default().remote {
+        return Ok((None, remotes));
+    }
+    let followed = match remotes.as_slice() {
+        [only] => Some(only.clone()),
+        [] => None,
+        [_, _, ..] => repository.upstream_remote()?.filter(|remote| remotes.contains(remote)),
+    };
+    Ok(match followed {
+        Some(remote) => (Some(remote), Vec::new()),
+        None => (None, remotes),
+    })
 }
 
 /// Whether a store lies outside of the repository, so that others may use it, too.
@@ -116,6 +145,19 @@ impl FoundBranch {
     /// The address as it is shown: without a password.
     pub fn shown(&self) -> String {
         reveal(&waypost_store::without_password(&self.shared.address)).into_owned()
+    }
+
+    /// Refuses to reach a remote that the repository does not have, if it has others. Without any, the branch stays here.
+    pub fn check_remote(&self, context: &Context) -> Outcome {
+        if self.other_remotes.is_empty() {
+            return Ok(());
+        }
+        let wanted = context.load_config(&context.folders()?, None)?.git.remote;
+        let names: Vec<&str> = self.other_remotes.iter().map(RemoteName::as_str).collect();
+        let message =
+            format!("this repository has no remote {}; it has {}", reveal(&wanted), names.join(", "));
+        let hint = "name one in the [git] section of .waypost/config.toml: remote = \"NAME\"";
+        Err(Failure { code: "no_remote".to_owned(), ..Failure::failed(message, hint) })
     }
 
     /// The branch as a person would name it: that of the remote, if there is one.

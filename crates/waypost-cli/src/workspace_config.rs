@@ -76,9 +76,12 @@ impl WorkspaceConfig {
         self.layers.iter().any(|layer| layer.settings().is_none_or(|settings| !settings.is_empty()))
     }
 
-    /// Returns the name of the file in messages.
+    /// Returns the name of the file in messages: its whole path unless it is in the workspace. In front of somebody who works
+    /// in a linked worktree lies another file of the same name.
     pub fn name(&self) -> String {
-        self.layers.last().map(|layer| self.name_of(Path::new(&layer.name))).unwrap_or_default()
+        let Some(layer) = self.layers.last() else { return String::new() };
+        let path = Path::new(&layer.name);
+        path.strip_prefix(&self.workspace).unwrap_or(path).display().to_string()
     }
 
     /// Reads a file once; later calls return the same content.

@@ -153,6 +153,9 @@ impl ActorKind {
     }
 }
 
+/// What the name ends in of an actor whom only a record of another clone names.
+const UNVERIFIED: &str = " (unverified)";
+
 /// The originator of a command. Written `person:ada`, `agent:planner`, `worker:host-1`, `system:lease`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Encode, Decode)]
 #[serde(try_from = "String", into = "String")]
@@ -179,6 +182,23 @@ impl Actor {
     /// Creates an actor for a part of Waypost.
     pub fn system(name: impl Into<String>) -> Self {
         Self { kind: ActorKind::System, name: name.into() }
+    }
+
+    /// Returns the actor as somebody whom only a record of another clone names. The parts of Waypost are nobody.
+    #[must_use]
+    pub fn unverified(&self) -> Self {
+        if self.kind == ActorKind::System || self.name.ends_with(UNVERIFIED) {
+            return self.clone();
+        }
+        let room = limits::TASK_ID_BYTES_MAX - UNVERIFIED.len();
+        let end = (0..=room.min(self.name.len())).rev().find(|&end| self.name.is_char_boundary(end));
+        let name = self.name.get(..end.unwrap_or(0)).unwrap_or_default();
+        Self { kind: self.kind, name: format!("{name}{UNVERIFIED}") }
+    }
+
+    /// Whether a record that names `claimed` can be about this actor, whom it made known or who wrote it here.
+    pub(crate) fn is_claim_of(&self, claimed: &Self) -> bool {
+        self == claimed || *self == claimed.unverified()
     }
 
     /// Returns the worker name of this actor in one of its sessions: `agent:planner#k3f9`.

@@ -1,6 +1,6 @@
 //! Git, run so that it executes nothing that a repository names: its program from outside of the repository, a closed
-//! environment, and settings that override the repository's own. Commands that reach a remote may use the user's own
-//! ways to sign in, and nothing else.
+//! environment, and settings that override the repository's own. The user's own settings count, also those of the
+//! environment. Commands that reach a remote may use the user's own ways to sign in, and nothing else.
 //!
 //! Settings do not reach a repository nested in another one: callers leave those out.
 
@@ -40,11 +40,14 @@ const REMOTE: [&str; 7] = [
 /// Settings of commands that write objects and references: what is acknowledged survives a power cut.
 const DURABLE: [&str; 2] = ["core.fsync=objects,derived-metadata,reference", "core.fsyncMethod=fsync"];
 /// Further variables of commands that reach a remote: how the user signs in there, and which proxy is used.
-const REMOTE_ENVIRONMENT: [&str; 15] = [
+const REMOTE_ENVIRONMENT: [&str; 25] = [
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "SSH_ASKPASS_REQUIRE",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
     "GIT_ASKPASS",
     "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
@@ -54,9 +57,25 @@ const REMOTE_ENVIRONMENT: [&str; 15] = [
     "HTTPS_PROXY",
     "no_proxy",
     "NO_PROXY",
+    "ALL_PROXY",
+    "all_proxy",
     "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_SSL_CERT",
+    "GIT_SSL_KEY",
+    "GIT_SSL_NO_VERIFY",
     "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
 ];
+/// The variables that hold settings of the user, or name files of them. They count less than our own settings, as the files do.
+const SETTINGS_ENVIRONMENT: [&str; 4] =
+    ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_PARAMETERS"];
+/// The variable that says how many settings the variables [`NUMBERED_ENVIRONMENT`] hold.
+const SETTINGS_COUNT: &str = "GIT_CONFIG_COUNT";
+/// The beginnings of the names of numbered variables, each of which holds a part of a setting.
+const NUMBERED_ENVIRONMENT: [&str; 2] = ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
+/// Maximum number of settings in numbered variables.
+const NUMBERED_SETTINGS_MAX: usize = 1_000;
 
 /// What a git command may do besides reading the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +93,18 @@ pub struct Git {
     pub variables: Vec<(&'static str, String)>,
     /// Those that commands get besides, if they reach a remote.
     remote_variables: Vec<(&'static str, String)>,
+    /// Those that hold the user's settings.
+    settings_variables: Vec<(String, String)>,
+}
+
+/// Returns the variables that hold settings of the user.
+fn settings_variables(environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let count = environment.get(SETTINGS_COUNT).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
+    let numbered = (0..count.min(NUMBERED_SETTINGS_MAX))
+        .flat_map(|number| NUMBERED_ENVIRONMENT.map(|name| format!("{name}{number}")));
+    let named = SETTINGS_ENVIRONMENT.into_iter().chain([SETTINGS_COUNT]).map(str::to_owned);
+    let known = |name: String| Some((name.clone(), environment.get(&name)?.clone()));
+    named.chain(numbered).filter_map(known).collect()
 }
 
 impl Git {
@@ -100,7 +131,8 @@ impl Git {
         variables.extend(ENVIRONMENT.into_iter().filter_map(known));
         variables.extend(FIXED.map(|(name, value)| (name, value.to_owned())));
         let remote_variables = REMOTE_ENVIRONMENT.into_iter().filter_map(known).collect();
-        Ok(Self { program, variables, remote_variables })
+        let settings_variables = settings_variables(environment);
+        Ok(Self { program, variables, remote_variables, settings_variables })
     }
 
     /// Builds the command line: the program, its settings, and these words.
@@ -123,7 +155,8 @@ impl Git {
         };
         let line = self.command_with(&more, words);
         let mut command = Command::new(&self.program);
-        command.args(&line[1..]).env_clear().envs(self.variables.iter().cloned()).process_group(0);
+        command.args(&line[1..]).env_clear().process_group(0);
+        command.envs(self.variables.iter().cloned()).envs(self.settings_variables.iter().cloned());
         if access == Access::Remote {
             command.envs(self.remote_variables.iter().cloned());
         }

@@ -228,6 +228,24 @@ impl Repository {
         Ok(Some(path.display().to_string()))
     }
 
+    /// Returns the remotes that have a plain name.
+    pub fn remotes(&self) -> Result<Vec<RemoteName>, GitError> {
+        let listed = text(self.succeed(Access::Read, &["remote"], b"")?, "remote")?;
+        Ok(listed.lines().filter_map(|name| RemoteName::new(name).ok()).collect())
+    }
+
+    /// Returns the remote that the current branch of the main checkout follows.
+    pub fn upstream_remote(&self) -> Result<Option<RemoteName>, GitError> {
+        let head = self.output(Access::Read, &["symbolic-ref", "--quiet", "HEAD"], b"")?;
+        if !head.succeeded {
+            return Ok(None);
+        }
+        let branch = text(head, "symbolic-ref")?;
+        let words = ["for-each-ref", "--format=%(upstream:remotename)", "--", &branch];
+        let listed = text(self.succeed(Access::Read, &words, b"")?, "for-each-ref")?;
+        Ok(listed.lines().next().and_then(|name| RemoteName::new(name).ok()))
+    }
+
     /// Returns what a reference points to; `None` if there is none.
     pub fn tip(&self, name: &str) -> Result<Option<Tip>, GitError> {
         let format = "--format=%(refname)%00%(objectname)%00%(objecttype)%00%(symref)%00%(worktreepath)";

@@ -210,7 +210,7 @@ impl Caller {
     }
 
     /// Whether the caller is the program of a task. Another attempt than its own is refused by the plan.
-    fn is_program_of(&self, plan: &Plan, task: &Task) -> bool {
+    pub(crate) fn is_program_of(&self, plan: &Plan, task: &Task) -> bool {
         task.state.status == Status::Running && self.attempt_of(plan.id(), &task.spec.id).is_some()
     }
 

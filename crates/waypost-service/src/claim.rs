@@ -79,7 +79,7 @@ impl Service {
             filter.plan.map(|plan| self.view(plan, |plan, _| may_start_tasks(plan))).transpose()?;
         let (mut tried, mut warnings) = (BTreeSet::new(), Vec::new());
         for limit in CANDIDATES_MAX {
-            let found = self.claimable(filter, limit)?;
+            let found = self.claimable(by, filter, limit)?;
             let is_all = found.tasks.len() < limit;
             warnings = found.warnings;
             let tasks = found.tasks.into_iter().filter(|_| may_start != Some(false));
@@ -183,8 +183,14 @@ impl Service {
     }
 
     /// Returns the tasks that could start now, the most urgent first.
-    pub fn claimable(&self, filter: ClaimFilter<'_>, limit: usize) -> Result<Claimable, ServiceError> {
+    pub fn claimable(
+        &self,
+        by: &Caller,
+        filter: ClaimFilter<'_>,
+        limit: usize,
+    ) -> Result<Claimable, ServiceError> {
         if let Some(plan) = filter.plan {
+            self.check_offer(by, plan)?;
             let elsewhere = self.claims_of_other_clones(plan)?;
             return self.view(plan, |found, warnings| {
                 let started = found.as_started();

@@ -201,10 +201,6 @@ impl Service {
     }
 
     fn try_edit(&self, by: &Caller, plan: &PlanId, ops: &Arc<Vec<EditOp>>, guard: Guard) -> WriteResult {
-        let starts = |op: &EditOp| matches!(op, EditOp::SetStatus { status: StatusChange::Running, .. });
-        if ops.iter().any(starts) {
-            self.check_offer(by, plan)?;
-        }
         let names = |op: &EditOp| match op {
             EditOp::AddTasks { tasks, .. } => tasks.iter().any(|task| task.id.is_none()),
             EditOp::ReviseTask { .. }

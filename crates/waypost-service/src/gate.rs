@@ -17,10 +17,11 @@ use waypost_text::hex;
 
 use crate::admission;
 use crate::authenticity::{AttestError, Authenticator};
-use crate::caller::{Caller, Presence, ProvedAct};
+use crate::caller::{Caller, Holder, Presence, ProvedAct};
 use crate::error::ServiceError;
 use crate::hint::{PersonAct, PersonVerb};
 use crate::preview::definitions_kept;
+use crate::sharing::offer::not_offered;
 
 /// What an agent may not do with a gate that is open.
 const LET_PASS: &str = "let tasks pass it";
@@ -155,6 +156,8 @@ pub(crate) struct Gatekeeper<'a> {
     pub(crate) authenticator: &'a Authenticator,
     /// What is known about other plans.
     pub(crate) others: &'a OtherPlans,
+    /// Whether the caller is offered the tasks of the plan.
+    pub(crate) is_offered: bool,
 }
 
 /// What the gates of other plans have to do with a write. It is looked at only if the write is one that could matter.
@@ -195,6 +198,7 @@ impl Gatekeeper<'_> {
         config: &dyn Fn() -> Result<Arc<Config>, ServiceError>,
     ) -> Result<Vec<Command>, ServiceError> {
         self.bind_program(&commands)?;
+        self.keep_withheld(&commands)?;
         let commands = match commands.iter().any(|command| self.needs_configuration(command)) {
             true => self.guard_human_tasks(&*config()?, commands)?,
             false => commands,
@@ -373,6 +377,30 @@ impl Gatekeeper<'_> {
     fn bind_program(&self, commands: &[Command]) -> Result<(), ServiceError> {
         let is_foreign = self.by.program.as_ref().is_some_and(|own| own.plan != self.plan.id().as_str());
         if is_foreign && !commands.is_empty() { Err(self.not_its_task()) } else { Ok(()) }
+    }
+
+    /// Agents and workers do nothing with a plan that they are not offered. What they had claimed before, they may still end.
+    fn keep_withheld(&self, commands: &[Command]) -> Result<(), ServiceError> {
+        match self.is_offered || commands.iter().all(|command| self.reports_on_own(command)) {
+            true => Ok(()),
+            false => Err(not_offered(self.by, self.plan.id())),
+        }
+    }
+
+    /// Whether a command ends or releases an attempt that the caller holds, or asks a question about it.
+    fn reports_on_own(&self, command: &Command) -> bool {
+        let (Command::FinishTask { task, .. }
+        | Command::ReleaseTask { task, .. }
+        | Command::AskQuestion { task, .. }) = command
+        else {
+            return false;
+        };
+        self.plan.task(task.as_str()).is_some_and(|task| {
+            let is_own = |worker: &String| self.by.relation_to(worker) == Holder::Caller;
+            let state = &task.state;
+            let is_held = state.status == Status::Running && state.worker.as_ref().is_some_and(is_own);
+            is_held || self.by.is_program_of(self.plan, task)
+        })
     }
 
     /// A caller that only reports claims, finishes, releases and asks, and nothing else.

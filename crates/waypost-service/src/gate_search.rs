@@ -49,7 +49,7 @@ impl Service {
             };
             let work = plan.task(task.as_str())?.spec.work.as_deref();
             let others = OtherPlans::default();
-            let gatekeeper = Gatekeeper { by, plan, now, authenticator, others: &others };
+            let gatekeeper = Gatekeeper { by, plan, now, authenticator, others: &others, is_offered: true };
             let record = || gatekeeper.record(&presence, task, end.0, end.1.as_deref());
             work.is_some_and(|work| is_human(&config, work)).then(|| (task.clone(), record()))
         })?;

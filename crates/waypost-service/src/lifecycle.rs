@@ -177,7 +177,6 @@ impl Service {
 
     /// Activates a plan, or requests approval if a person has to approve it first.
     pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> WriteResult {
-        self.check_offer(by, plan)?;
         let starts = self.start_rule(by, plan, RecordRule::Leave)?;
         let (reply, ()) = self.write_with(by, plan, Terms::starting(guard), move |plan| {
             let is_waiting = matches!(plan.state().phase, Phase::Draft | Phase::AwaitingApproval);

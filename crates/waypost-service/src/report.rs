@@ -230,7 +230,6 @@ impl Service {
         report: TaskReport,
         guard: Guard,
     ) -> Result<WriteReply, ServiceError> {
-        self.check_offer(by, task.plan)?;
         report.says_something(task.task)?;
         if let TaskReport::Done { result, sure, .. } = &report {
             check_false_done(by, task.task, result.as_deref(), *sure)?;

@@ -297,14 +297,21 @@ impl Service {
             Arc::new(append) as AppendCommands
         });
         let (caller, now) = (by.clone(), self.now_for(by)?);
+        let is_offered = self.is_offered(by, plan)?;
         let authenticator = self.authenticator()?.clone();
         let build = move |plan: &Plan| {
             if let Some(record) = &record {
                 record.observe(plan);
             }
             let made = build(plan).and_then(|(commands, extra)| {
-                let gatekeeper =
-                    Gatekeeper { by: &caller, plan, now, authenticator: &authenticator, others: &others };
+                let gatekeeper = Gatekeeper {
+                    by: &caller,
+                    plan,
+                    now,
+                    authenticator: &authenticator,
+                    others: &others,
+                    is_offered,
+                };
                 let commands = gatekeeper.admit(commands, &|| config.get())?;
                 let not_runnable = admit(&config, &commands)?;
                 Ok((commands, (not_runnable, extra)))

@@ -29,9 +29,7 @@ pub(crate) fn start(
     plans: &Arc<PlanStore>,
     since: u64,
 ) -> Outcome<WebhookOutbox> {
-    for words in &config.ignored {
-        context.out.note(words);
-    }
+    context.note_ignored(config);
     Ok(WebhookOutbox::start(plans, config, &folders.execution_env(), since)?)
 }
 

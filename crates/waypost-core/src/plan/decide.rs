@@ -3,6 +3,7 @@
 
 mod annotate;
 mod attempt;
+mod claims;
 mod cycle_check;
 mod edit;
 mod merge;

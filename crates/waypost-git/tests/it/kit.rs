@@ -57,7 +57,14 @@ impl Folder {
     }
 
     pub(crate) fn open(&self, path: PathBuf) -> Clone {
-        let repository = Repository::find(&self.environment(), &path).unwrap();
+        self.open_with(path, &[])
+    }
+
+    /// Opens a repository with further variables of the environment.
+    pub(crate) fn open_with(&self, path: PathBuf, variables: &[(&str, &str)]) -> Clone {
+        let mut environment = self.environment();
+        environment.extend(variables.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
+        let repository = Repository::find(&environment, &path).unwrap();
         Clone { path, repository, name: RefName::new("refs/heads/waypost").unwrap() }
     }
 }

@@ -1,5 +1,6 @@
 //! The branch in several clones and a bare repository between them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use waypost_git::{Fetched, Pushed, SEGMENTS_MAX};
@@ -202,4 +203,39 @@ fn a_relative_address_is_resolved_from_the_work_tree_and_reached() {
     a.git(&["remote", "set-url", "origin", "https://example.org/plans"]);
     a.git(&["config", "url./tmp/evil.git.insteadOf", "https://example.org/plans"]);
     assert_eq!(a.repository.remote_address(&origin()).unwrap().as_deref(), Some("/tmp/evil.git"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn the_user_s_settings_in_the_environment_count_and_start_no_hook() {
+    let (folder, bare, a, _) = two();
+    a.git(&["remote", "set-url", "origin", "team:origin"]);
+    let bare = bare.to_str().unwrap();
+    assert!(matches!(a.branch().fetch(&origin()).unwrap(), Fetched::Unreachable(_)));
+    // A hook, as the environment names it: ours is none.
+    let (hooks, mark) = (folder.path().join("hooks"), folder.path().join("ran"));
+    std::fs::create_dir(&hooks).unwrap();
+    let hook = hooks.join("reference-transaction");
+    std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let address = format!("url.{bare}.insteadOf");
+    let numbered = [
+        ("GIT_CONFIG_COUNT", "2"),
+        ("GIT_CONFIG_KEY_0", address.as_str()),
+        ("GIT_CONFIG_VALUE_0", "team:origin"),
+        ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+        ("GIT_CONFIG_VALUE_1", hooks.to_str().unwrap()),
+    ];
+    let file = folder.path().join("settings");
+    let text = format!("[url {bare:?}]\n\tinsteadOf = team:origin\n");
+    std::fs::write(&file, text).unwrap();
+    let in_file = [("GIT_CONFIG_GLOBAL", file.to_str().unwrap())];
+    for variables in [&numbered[..], &in_file[..]] {
+        let clone = folder.open_with(a.path.clone(), variables);
+        // Trust is about the address that git reads from.
+        assert_eq!(clone.repository.remote_address(&origin()).unwrap().as_deref(), Some(bare));
+        clone.publish("k3m", variables.len() as u64, &[&format!("{}", variables.len())]);
+        assert_eq!(clone.sync(), Pushed::Done);
+    }
+    assert!(!mark.exists());
 }

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use waypost_core::PlanId;
-use waypost_service::{ClaimFilter, Claimable, Claimed, new_lease_seconds, waiting_text, whole_task};
+use waypost_service::{Caller, ClaimFilter, Claimable, Claimed, new_lease_seconds, waiting_text, whole_task};
 
-use super::extract::{Body, Parameters, Writer, page_size};
+use super::extract::{Body, Identity, Parameters, Writer, page_size};
 use super::response::{Problem, Reply, Versioned};
 use super::state::Api;
 use super::tasks;
@@ -29,13 +29,13 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
 }
 
 /// `GET /next`: the most urgent first.
-pub(crate) fn list(api: &Api, Parameters(listing): Parameters<OfferQuery>) -> Reply {
+pub(crate) fn list(api: &Api, (identity, Parameters(listing)): (Identity, Parameters<OfferQuery>)) -> Reply {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     let plan = plan_id(api, listing.plan)?;
     let now = api.plans().store().query(|read| Ok(read.now()))?;
     let mut rows = Vec::new();
     let filter = ClaimFilter { plan: plan.as_ref(), queue: listing.queue.as_deref() };
-    let Claimable { tasks, warnings } = api.service.claimable(filter, limit)?;
+    let Claimable { tasks, warnings } = api.service.claimable(&Caller::new(identity.actor), filter, limit)?;
     for (plan, task) in tasks {
         let row = api.service.view(&plan, |plan, _| {
             let plan = plan.as_started();

@@ -51,14 +51,15 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let (task, since) = (arguments.name("task")?, arguments.number("since")?);
     let cursor = arguments.name("cursor")?;
     let full = arguments.flag("full")? || cursor.is_some();
-    match (task, full, since) {
+    let is_offered = call.service().is_offered(&call.caller, &plan)?;
+    let answer = match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
             let resolved = plan_facts::resolved_waits(call, &plan)?;
             let archived_by = call.service().archived_by(&plan)?;
             let asked = merge_questions::number(call, &plan);
             seen(call, &plan, |plan| {
-                let mut answer = overview(call, plan, &elsewhere);
+                let mut answer = overview(call, plan, &elsewhere, is_offered);
                 merge_questions::add_count(asked, &mut answer);
                 plan_facts::add_resolved(&resolved, &mut answer);
                 if let Some(by) = &archived_by {
@@ -86,7 +87,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
         }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),
-    }
+    };
+    answer.map(|mut answer| {
+        if !is_offered {
+            plan_facts::add_untrusted(&mut answer);
+        }
+        answer
+    })
 }
 
 /// Reads all that is intact of a plan, and adds warnings about damage.
@@ -103,7 +110,7 @@ fn seen(
 }
 
 /// Summarizes a plan; the reply is small whatever the plan's size.
-fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
+fn overview(call: &Call, plan: &Plan, elsewhere: &[String], is_offered: bool) -> Answer {
     let started = plan.as_started();
     let (id, version, counts) = (plan.id(), plan.version(), started.effective_counts());
     let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
@@ -144,7 +151,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     };
     let mine = few(&mut of(Holder::Caller).map(|task| task.spec.id.as_str()));
     let others = few(&mut of(Holder::OtherSession).map(|task| task.spec.id.as_str()));
-    let next = few(&mut plan_facts::next_of(&started));
+    let next = few(&mut plan_facts::next_of(&started).filter(|_| is_offered));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         answer.add_names(word, &format!("; {word}: "), &names);
     }

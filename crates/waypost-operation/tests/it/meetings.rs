@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use waypost_core::{
-    Actor, Command, Event, Outcome, Phase, Plan, Position, Refusal, Status, Task, TaskChanges,
+    Actor, Command, Comment, Event, Outcome, Phase, Plan, Position, Refusal, Status, Task, TaskChanges,
 };
 use waypost_operation::{
     Action, Answer, CloneTag, Field, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef,
@@ -109,9 +109,11 @@ impl Place {
         self.plan.task(name).unwrap()
     }
 
+    /// The comments, with their authors as the records name them.
     fn comments(&self, name: &str) -> Vec<String> {
         let comments = self.task(name).state.comments().iter();
-        comments.map(|comment| format!("{} {}: {}", comment.at, comment.by, comment.text)).collect()
+        let words = comments.map(|comment| format!("{} {}: {}", comment.at, comment.by, comment.text));
+        words.map(|words| words.replace(" (unverified)", "")).collect()
     }
 
     fn questions(&self) -> Vec<String> {
@@ -147,7 +149,9 @@ fn comments_labels_and_the_assignee_travel_with_a_plan_that_is_shared() {
     there.import();
     let (here, there) = (&plan.task("t").unwrap().state, &there.task("t").state);
     assert_eq!((there.labels(), there.assignee()), (here.labels(), here.assignee()));
-    assert_eq!(there.comments(), here.comments(), "with their authors and times");
+    let claimed =
+        here.comments().iter().map(|comment| Comment { by: comment.by.unverified(), ..comment.clone() });
+    assert_eq!(there.comments(), claimed.collect::<Vec<_>>(), "with their authors and times");
 }
 
 #[test]
@@ -268,7 +272,7 @@ fn a_stop_travels_and_a_start_does_not() {
     let (mut a, mut b) = two(&["t"]);
     a.does(Command::Reject { reason: "not like this".into() });
     a.meets(&mut b);
-    assert_eq!(b.plan.state().stopped_by, Some(Actor::person("a")));
+    assert_eq!(b.plan.state().stopped_by, Some(Actor::person("a").unverified()));
 }
 
 #[test]
@@ -572,10 +576,11 @@ fn what_is_skipped_here_and_cancelled_elsewhere_is_cancelled_in_both() {
     assert_eq!(a.task("u").state.status, Status::Skipped);
     b.does(ask::cancel("u"));
     a.meets(&mut b);
-    for place in [&a, &b] {
+    let by = Actor::person("b");
+    for (place, by) in [(&a, by.unverified()), (&b, by)] {
         let state = &place.task("u").state;
         assert_eq!((state.status, state.because_of.clone()), (Status::Cancelled, None));
-        assert_eq!(state.stopped_by(), Some(&Actor::person("b")));
+        assert_eq!(state.stopped_by(), Some(&by));
     }
 }
 
@@ -627,7 +632,7 @@ fn a_task_that_a_person_cancelled_is_opened_by_no_agent_of_another_clone() {
     let (mut a, mut b) = two(&["t", "u"]);
     a.does(ask::cancel("t"));
     a.meets(&mut b);
-    assert_eq!(b.task("t").state.stopped_by(), Some(&Actor::person("a")));
+    assert_eq!(b.task("t").state.stopped_by(), Some(&Actor::person("a").unverified()));
     let refused = b.plan.decide(&crate::kit::agent(), at(100_000), &ask::retry("t"));
     assert!(refused.is_err(), "{refused:?}");
     b.does(ask::retry("t"));
@@ -700,7 +705,7 @@ fn a_question_of_a_worker_is_answered_in_another_clone() {
     b.does(ask::answer("t", "left"));
     a.meets(&mut b);
     let answers = a.task("t").state.answers();
-    assert_eq!((answers[0].answer.as_str(), &answers[0].by), ("left", &Actor::person("b")));
+    assert_eq!((answers[0].answer.as_str(), &answers[0].by), ("left", &Actor::person("b").unverified()));
     assert!(a.task("t").state.question().is_none() && b.task("t").state.question().is_none());
     // What came to its end meanwhile is asked nowhere.
     a.does(ask::start("u"));

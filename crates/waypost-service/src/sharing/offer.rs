@@ -41,18 +41,22 @@ impl Service {
         })
     }
 
+    /// Whether the caller is offered the tasks of a plan. People are; agents and workers only once a person has trusted where
+    /// the plan came from.
+    pub fn is_offered(&self, by: &Caller, plan: &PlanId) -> Result<bool, StoreError> {
+        match by.actor.kind {
+            ActorKind::Agent | ActorKind::Worker => {
+                Ok(!self.plans().store().query(|read| rows::is_withheld(read, plan))?)
+            }
+            ActorKind::Person | ActorKind::System => Ok(true),
+        }
+    }
+
     /// Refuses work on a plan that nobody but a person is offered.
     pub(crate) fn check_offer(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
-        match by.actor.kind {
-            ActorKind::Agent | ActorKind::Worker => {}
-            ActorKind::Person | ActorKind::System => return Ok(()),
-        }
-        match self.plans().store().query(|read| rows::is_withheld(read, plan))? {
-            false => Ok(()),
-            true => {
-                let act = PersonAct::on_plan(PersonVerb::Start, plan);
-                Err(ServiceError::NeedsPerson { what: WORKING_ON_UNTRUSTED, by: by.actor.clone(), act })
-            }
+        match self.is_offered(by, plan)? {
+            true => Ok(()),
+            false => Err(not_offered(by, plan)),
         }
     }
 
@@ -69,4 +73,10 @@ impl Service {
     pub(crate) fn not_offered(&self) -> Result<BTreeSet<PlanId>, ServiceError> {
         Ok(self.plans().store().query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect())
     }
+}
+
+/// Refuses work on a plan that the caller is not offered.
+pub(crate) fn not_offered(by: &Caller, plan: &PlanId) -> ServiceError {
+    let act = PersonAct::on_plan(PersonVerb::Start, plan);
+    ServiceError::NeedsPerson { what: WORKING_ON_UNTRUSTED, by: by.actor.clone(), act }
 }

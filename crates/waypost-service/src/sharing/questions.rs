@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use waypost_core::{ActorKind, PlanId, TaskId};
+use waypost_core::{Actor, ActorKind, PlanId, TaskId};
 use waypost_operation::{Answer, Conflict, OperationSet, ParsedRecord, answer};
 use waypost_store::StoreError;
 
@@ -215,7 +215,15 @@ impl Service {
             return Ok(known);
         }
         let set = self.plans().store().query(|read| rows::records(read, plan))?;
-        let found: Arc<[MergeQuestion]> = questions_of(plan, &set).into();
+        let mut found = questions_of(plan, &set);
+        let tag = self.clone_tag()?;
+        for version in found.iter_mut().flat_map(|question| &mut question.conflict.versions) {
+            // What another clone says of its author, nobody has proved.
+            if tag.as_ref() != Some(&version.from) {
+                version.by = version.by.unverified();
+            }
+        }
+        let found: Arc<[MergeQuestion]> = found.into();
         self.asked().put(plan, set.len(), &found);
         Ok(found)
     }
@@ -327,7 +335,8 @@ fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, Shari
         AnswerChoice::Dismiss => return Ok(Answer::Dismiss),
     };
     let is_named = |version: &&waypost_operation::ConflictVersion| {
-        version.by.to_string() == *wanted || version.by.name == *wanted || version.from.as_str() == wanted
+        let is_by = |by: &Actor| by.to_string() == *wanted || by.name == *wanted;
+        is_by(&version.by) || is_by(&version.by.unverified()) || version.from.as_str() == wanted
     };
     let mut found: Vec<_> = conflict.versions.iter().filter(is_named).collect();
     if found.is_empty() {

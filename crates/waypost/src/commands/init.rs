@@ -164,7 +164,7 @@ impl Init {
             };
         }
         if !self.is_only_example() {
-            self.note(context, &hosts, &entry);
+            self.note(context, &hosts, &entry, &report);
         }
         if !self.print
             && let Some(exposed) = repository::not_ignored(&folders.own)
@@ -328,7 +328,7 @@ impl Init {
     }
 
     /// Prints notes about missing hosts and programs, and about entries that work only here.
-    fn note(&self, context: &mut Context, hosts: &[&Host], entry: &Entry) {
+    fn note(&self, context: &mut Context, hosts: &[&Host], entry: &Entry, report: &Report) {
         let command = &entry.launcher.command;
         if hosts.is_empty() {
             let words = Host::names().join(", ");
@@ -351,6 +351,16 @@ impl Init {
             context.out.note(format!(
                 "{command} is a path of this machine: do not commit it; --command npx works for everyone"
             ));
+        }
+        let is_written = |host: &&Host| match host.file {
+            ConfigFile::Workspace(file) => report.has_written(file),
+            ConfigFile::User(_) => false,
+        };
+        if self.command.is_none() && command == NAME && hosts.iter().any(is_written) {
+            context.out.note(
+                "colleagues who use these files need waypost on PATH; with --command npx or --command uvx they need \
+                 only that runner",
+            );
         }
     }
 }

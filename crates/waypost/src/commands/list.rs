@@ -113,6 +113,9 @@ impl List {
         };
         let plans = context.plans()?;
         let page = page(&context.service(&plans), &query, &self.state)?;
+        if page.items.is_empty() && !narrowed {
+            context.refuse_if_all_damaged(&page.warnings)?;
+        }
         context.note_damage(&page.warnings);
         let is_first = !narrowed && query.after.is_none();
         let foreign = match is_first.then(|| context.folders()) {

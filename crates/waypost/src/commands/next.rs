@@ -54,7 +54,8 @@ impl Next {
             return self.take_first(context, &plans, plan.as_ref());
         }
         let filter = ClaimFilter { plan: plan.as_ref(), queue: self.queue.as_deref() };
-        let Claimable { tasks, warnings } = context.service(&plans).claimable(filter, self.limit)?;
+        let Claimable { tasks, warnings } =
+            context.service(&plans).claimable(&context.caller()?, filter, self.limit)?;
         context.note_damage(&warnings);
         if tasks.is_empty() && !context.out.json {
             let reasons = context.service(&plans).idle_reasons(&context.caller()?, filter)?;

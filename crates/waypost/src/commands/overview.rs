@@ -135,13 +135,16 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
     let page = plans.heads(&query())?;
+    let total_of = |shelf| plans.heads(&Query { shelf, limit: 1, ..Query::default() }).map(|page| page.total);
+    let total = total_of(ArchiveFilter::Current)?;
+    if total == 0 {
+        context.refuse_if_all_damaged(&page.warnings)?;
+    }
     context.note_damage(&page.warnings);
     if let (_, Some(problem)) = context.service(&plans).sharing_backlog()? {
         let remote = &config.git.remote;
         context.out.say(text::one_line(&format!("shared plans do not reach {remote}: {problem}")));
     }
-    let total_of = |shelf| plans.heads(&Query { shelf, limit: 1, ..Query::default() }).map(|page| page.total);
-    let total = total_of(ArchiveFilter::Current)?;
     let mut rows = rows(&plans, &config, page.items)?;
     rows.extend(disagreements(context, &plans)?);
     let foreign = other_folders(&folders, &plans);

@@ -5,8 +5,10 @@ pub(crate) mod generate;
 mod repo_map;
 
 use clap::{Args, Subcommand};
+use waypost_core::nearest;
 use waypost_planner::generate::TASKS_ASKED_MAX;
 use waypost_planner::planning::{PlanningGoal, PlanningRequest, RequestProgress, Text};
+use waypost_text::shell_word;
 
 use crate::commands::continue_planning::Continue;
 use crate::commands::cost::Cost;
@@ -67,7 +69,7 @@ pub(crate) enum Planning {
 pub(crate) struct Generate {
     /// Goal of the plan; - reads it from standard input
     #[arg(value_name = "GOAL|-", required = true)]
-    goal: Option<String>,
+    goal: Vec<String>,
     /// File for the model to read; repeatable
     #[arg(long = "file", value_name = "FILE", visible_alias = "context")]
     files: Vec<String>,
@@ -125,12 +127,12 @@ impl Planning {
 
 impl Generate {
     fn run(self, context: &mut Context) -> Outcome {
+        let goal = read_goal(self.goal_word(context)?)?;
         let planning = if self.dry_run {
             PlanningSession::enter(context)?
         } else {
             PlanningSession::enter_to_add(context)?
         };
-        let goal = read_goal(self.goal.as_deref().unwrap_or_default())?;
         // Choose the model first: if that fails, no request is left behind.
         let chosen = planning.choose(&self.asked)?;
         let tasks_max = self.max_tasks.unwrap_or(planning.config.planner.tasks_max as usize);
@@ -150,6 +152,26 @@ impl Generate {
         planning.listen(context)?;
         let (order, journal) = self.adopt(context, &planning, order)?;
         Generation { planning, order, journal, chosen, asked: self.asked, saving }.run(context)
+    }
+
+    /// Returns the goal as it was given. Refuses words that are rather a command: a model would be paid for a plan called "list".
+    fn goal_word(&self, context: &Context) -> Outcome<&str> {
+        let is_word = |text: &str| {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+            !text.is_empty() && text != "-" && text.chars().all(is_plain)
+        };
+        let message = match self.goal.as_slice() {
+            [goal] if !is_word(goal) => return Ok(goal),
+            [goal] => format!("{goal:?} is one word, and not the goal of a plan"),
+            goal => format!("a goal is one argument, and these are {}", goal.len()),
+        };
+        let quoted =
+            "put the goal in quotes, in several words; `waypost plan -` reads any goal from standard input";
+        let mut program = (context.program.definition)();
+        program.build();
+        let hint = meant(&program, &self.goal)
+            .map_or_else(|| quoted.to_owned(), |line| format!("did you mean `{line}`? Otherwise {quoted}"));
+        Err(Failure::usage(message, hint))
     }
 
     /// Adopts the request that an earlier run of the same command left behind, or starts the new one.
@@ -197,6 +219,21 @@ impl Generate {
         let journal = planning.journal(&order.plan)?;
         Ok((planning.begin(context, order, &journal, Vec::new())?, journal))
     }
+}
+
+/// Returns the command that is spelled like the first of these words, with the others.
+fn meant(program: &clap::Command, words: &[String]) -> Option<String> {
+    let (first, rest) = words.split_first()?;
+    let names = |command: &clap::Command| -> Vec<String> {
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        shown.flat_map(|command| command.get_name_and_visible_aliases()).map(str::to_owned).collect()
+    };
+    let near = |names: Vec<String>| nearest(first, names.iter().map(String::as_str));
+    let own = program.get_subcommands().find(|command| command.get_name() == "plan");
+    let own = own.and_then(|plan| near(names(plan))).map(|name| format!("plan {name}"));
+    let command = own.or_else(|| near(names(program)))?;
+    let rest = rest.iter().map(|word| format!(" {}", shell_word(word))).collect::<String>();
+    Some(format!("waypost {command}{rest}"))
 }
 
 /// Reads the files for the model. Secrets are redacted, both for the model and in the stored request.

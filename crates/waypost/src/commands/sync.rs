@@ -80,6 +80,9 @@ impl Sync {
             let hint = "`waypost trust` accepts them; until then no agent is offered these plans";
             return Err(Failure { code: "not_pushed".to_owned(), ..Failure::failed(message, hint) });
         }
+        if options.fetch {
+            found.check_remote(context)?;
+        }
         match &report.remote_problem {
             Some(problem) if options.fetch => {
                 let remote = report.remote.as_deref().unwrap_or("the remote");
@@ -132,7 +135,7 @@ fn show(context: &mut Context, report: &SyncReport, branch: &str) {
         out.line(typeable(&words));
     }
     match (&report.remote, report.pushed) {
-        (None, _) => out.say("this repository has no such remote; the plans are on the branch here"),
+        (None, _) => out.say("the plans are on the branch here, and reached no remote"),
         (Some(remote), true) => out.say(format!("{remote} has everything")),
         (Some(_), false) => {}
     }

@@ -164,3 +164,23 @@ fn a_damaged_plan_is_listed_as_it_is_shown() {
         assert_eq!(page["plans"][0]["version"], 3, "{number}: {page}");
     }
 }
+
+#[test]
+fn a_plan_of_which_nothing_can_be_read_is_no_missing_plan() {
+    let front_ends = FrontEnds::start_on_files();
+    front_ends.cli(Person, &["new", "P", "--id", "p", "--task", "one"]).accepted();
+    for file in ["files/history/p.jsonl", "files/plans/p.json", "files/store.json"] {
+        let file = front_ends.workspace.root.join(file);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> other\n")).unwrap();
+    }
+    for words in [&["list"][..], &["status"], &[]] {
+        let output = front_ends.workspace.waypost(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("history/p.jsonl line 1 is damaged"), "{words:?}: {said}");
+        assert!(said.contains("`waypost share PLAN`"), "{words:?}: {said}");
+        assert_eq!(output.stdout, b"", "{words:?}");
+    }
+    assert_eq!(front_ends.cli(Person, &["list"]).code(), "corrupt");
+}

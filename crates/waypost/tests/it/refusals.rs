@@ -238,3 +238,23 @@ fn a_store_that_cannot_be_opened_is_no_damage() {
     let hint = "check the address, and that the server runs and lets you in";
     check(&gone, 1, "unreachable", message, hint);
 }
+
+#[test]
+fn a_command_behind_plan_is_no_goal_for_a_model() {
+    let workspace = Workspace::new();
+    let otherwise =
+        "put the goal in quotes, in several words; `waypost plan -` reads any goal from standard input";
+    let meant = |line: &str| format!("did you mean `{line}`? Otherwise {otherwise}");
+    let asked = |words: &[&str]| workspace.waypost(&[&["plan"], words, &["--json"]].concat());
+    let one = |word: &str| format!("{word:?} is one word, and not the goal of a plan");
+    check(&asked(&["list"]), 2, "usage", &one("list"), &meant("waypost list"));
+    check(&asked(&["statsu"]), 2, "usage", &one("statsu"), &meant("waypost status"));
+    check(&asked(&["kq3"]), 2, "usage", &one("kq3"), otherwise);
+    let two = "a goal is one argument, and these are 2";
+    check(&asked(&["shwo", "sp"]), 2, "usage", two, &meant("waypost show sp"));
+    check(&asked(&["decmpose", "a b"]), 2, "usage", two, &meant("waypost plan decompose 'a b'"));
+    check(&asked(&["Refactor", "auth"]), 2, "usage", two, otherwise);
+    // What is not a word of the command line may be a goal in one: the model is missing.
+    let (_, said) = text(&asked(&["認証をJWTに移行する"]));
+    assert!(!said.contains("\"usage\""), "{said}");
+}

@@ -353,8 +353,16 @@ fn a_linked_worktree_uses_the_configuration_and_the_trust_of_its_main_checkout()
     let tree = workspace.root.join("tree");
     put(&tree.join(".waypost/config.toml"), &TOUCH.replace("\"ran\"", "\"evil\""));
     let run = |words: &[&str]| waypost(&workspace, words).current_dir(&tree).output().unwrap();
-    check(&run(&["run", "p.json"]), 4, NOT_TRUSTED);
+    // Another file of that name lies here, and it is not the one that is trusted.
+    let main = workspace.work().join(".waypost/config.toml");
+    let refused = run(&["run", "p.json"]);
+    check(&refused, 4, &format!("{} is not trusted", main.display()));
+    check(&refused, 4, &format!("is inside a linked worktree and is not used; {} is", main.display()));
     workspace.trust();
+    let two = fs::read_to_string(workspace.work().join("q.json")).unwrap().replace("touch", "two");
+    put(&tree.join("two.json"), &two);
+    let missing = run(&["run", "two.json", "--dry-run"]);
+    check(&missing, 4, "is inside a linked worktree and is not used");
     check(&run(&["run", "p.json"]), 0, "is inside a linked worktree and is not used");
     assert!(tree.join("ran").exists() && !tree.join("evil").exists());
     check(&run(&["--store", "memory:", "run", "p.json"]), 0, "");

@@ -25,6 +25,7 @@ impl Plan {
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }
+        let request = &self.with_claims_marked(request);
         if self.version == 0 {
             let mut draft = request.draft.clone();
             draft.state.archived = false;

@@ -22,6 +22,8 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let plans = context.plans_to_add_to()?;
     let service = context.service(&plans);
     let mut found = shared_branch::find(context)?;
+    // A remote that is not asked could have the branch already.
+    found.check_remote(context)?;
     let had_branch =
         found.shared.repository.tip(found.shared.name.as_str()).map_err(shared_branch::failure)?.is_some();
     let options = SyncOptions { fetch: true, push: false, from: None };

@@ -298,12 +298,29 @@ fn kept_json(value: &Value, servers: &str, entry: &Entry) -> Option<Merged> {
     if entry.values(&entry.line()).iter().all(|(name, value)| found.get(*name) == Some(value)) {
         return Some(Merged::Same);
     }
-    let changes = entry.line_of(found).is_some_and(|old| entry.relaunched(&old).is_some());
-    (!changes).then(|| Merged::Kept(own_entry()))
+    let line = entry.line_of(found);
+    let changes = line.as_ref().is_some_and(|old| entry.relaunched(old).is_some());
+    (!changes).then(|| Merged::Kept(own_entry(entry, line.as_deref())))
 }
 
-fn own_entry() -> String {
-    format!("it has a different entry {NAME:?}")
+/// Says what an entry of our name starts that is not the one that we would write, and how to have ours.
+fn own_entry(entry: &Entry, line: Option<&[String]>) -> String {
+    let Some(line) = line.filter(|line| !line.is_empty()) else {
+        return format!("its entry {NAME:?} starts no program, and was not changed");
+    };
+    let shown = |line: &[String]| {
+        let words: Vec<_> = line.iter().map(|word| waypost_text::shell_word(word)).collect();
+        waypost_text::truncate(&words.join(" "), LINE_SHOWN_MAX).into_owned()
+    };
+    let kept = format!("its entry {NAME:?} starts `{}`, and was not changed", shown(line));
+    let launcher = &entry.launcher.command;
+    match entry.launcher_said || line.first() == Some(launcher) {
+        true => kept,
+        false => {
+            let new = entry.launcher.line(Launcher::own_arguments(line));
+            format!("{kept}; with --command {launcher} --yes it starts `{}`", shown(&new))
+        }
+    }
 }
 
 /// Merges our entry into the `servers` of a TOML file.
@@ -368,8 +385,9 @@ pub(super) fn not_toml(old: &str, error: &toml::de::Error) -> String {
 }
 
 fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
-    let DeValue::Table(ours) = ours else { return Merged::Kept(own_entry()) };
-    let Some(command) = ours.get("command") else { return Merged::Kept(own_entry()) };
+    let kept = |line: Option<&[String]>| Merged::Kept(own_entry(entry, line));
+    let DeValue::Table(ours) = ours else { return kept(None) };
+    let Some(command) = ours.get("command") else { return kept(None) };
     let arguments = ours.get("args");
     let mut line = vec![command.get_ref().as_str().unwrap_or_default().to_owned()];
     if let Some(DeValue::Array(items)) = arguments.map(|one| one.get_ref()) {
@@ -378,14 +396,14 @@ fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
     if line == entry.line() {
         return Merged::Same;
     }
-    let Some(new) = entry.relaunched(&line) else { return Merged::Kept(own_entry()) };
+    let Some(new) = entry.relaunched(&line) else { return kept(Some(&line)) };
     let mut places: Vec<(Range<usize>, String)> = Vec::new();
     for (name, value) in entry.launch_values(&new) {
         match ours.get(name) {
             Some(found) => places.push((found.span(), in_one_line(&value))),
             None if new.len() == 1 => {}
             // An entry that starts our program without arguments is not one that we wrote.
-            None => return Merged::Kept(own_entry()),
+            None => return kept(Some(&line)),
         }
     }
     // From the end, so that the other places stay where they are.

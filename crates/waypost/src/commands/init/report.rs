@@ -134,7 +134,10 @@ impl Report {
             .files
             .iter()
             .all(|(_, fate)| matches!(fate, ChangeResult::Same | ChangeResult::Kept | ChangeResult::Shown));
-        if is_as_it_was {
+        let is_kept = self.files.iter().any(|(_, fate)| *fate == ChangeResult::Kept);
+        if is_as_it_was && is_kept {
+            context.out.say("nothing was changed");
+        } else if is_as_it_was {
             context.out.say("nothing to change: everything is set up");
         } else if only_print {
             context.out.say("nothing was written");

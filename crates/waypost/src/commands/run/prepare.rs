@@ -71,14 +71,22 @@ pub(crate) fn runnable(config: &Config, draft: Draft, executor: Option<&str>) ->
 
 /// Like [`runnable`]. What is missing may be defined in a configuration that nobody has trusted.
 pub(crate) fn runnable_by(
-    context: &Context,
+    context: &mut Context,
     config: &Config,
     draft: Draft,
     executor: Option<&str>,
 ) -> Outcome<RunnableDraft> {
     let runnable = match (runnable(config, draft, executor), &config.not_trusted) {
-        (Err(_), Some(not_trusted)) => return Err(context.untrusted(not_trusted)?),
-        (runnable, _) => runnable?,
+        (Err(_), Some(not_trusted)) => {
+            context.note_ignored(config);
+            return Err(context.untrusted(not_trusted)?);
+        }
+        (Err(failure), None) => {
+            // What is missing may stand in a file that is not used.
+            context.note_ignored(config);
+            return Err(failure);
+        }
+        (Ok(runnable), _) => runnable,
     };
     context.note_untrusted(config);
     Ok(runnable)

@@ -80,13 +80,17 @@ fn an_entry_of_ours_is_kept_unless_another_program_is_asked_for() {
     assert_eq!(json(Some(old), "mcpServers", &entry()), Ok(Merged::Same), "more fields are theirs");
     let own =
         r#"{"mcpServers": {"waypost": {"args": ["mcp", "--toolset", "jaato"], "command": "/opt/waypost"}}}"#;
-    assert_eq!(json(Some(own), "mcpServers", &entry()), Ok(Merged::Kept(own_entry())));
+    let kept = "its entry \"waypost\" starts `/opt/waypost mcp --toolset jaato`, and was not changed";
+    let advice = "; with --command waypost --yes it starts `waypost mcp --toolset jaato`";
+    assert_eq!(json(Some(own), "mcpServers", &entry()), Ok(Merged::Kept(format!("{kept}{advice}"))));
     let changed = own.replace("/opt/waypost", "/usr/bin/waypost");
     let merged = json(Some(own), "mcpServers", &named("/usr/bin/waypost"));
     assert_eq!(merged, Ok(Merged::Text(changed.clone())), "only the program changes");
-    assert_eq!(json(Some(&changed), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
+    let kept = kept.replace("/opt/waypost", "/usr/bin/waypost");
+    assert_eq!(json(Some(&changed), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(kept)));
     let remote = r#"{"mcpServers": {"waypost": {"url": "http://localhost:7777/mcp"}}}"#;
-    assert_eq!(json(Some(remote), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
+    let kept = "its entry \"waypost\" starts no program, and was not changed".to_owned();
+    assert_eq!(json(Some(remote), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(kept)));
 }
 
 #[test]
@@ -178,7 +182,8 @@ fn a_table_is_added_to_toml_and_comments_stay() {
 #[test]
 fn an_entry_in_toml_is_seen_however_it_is_written() {
     let own = "mcp_servers.\"waypost\" = { command = '/opt/w', args = [\"mcp\"] } # mine\n";
-    assert_eq!(toml(Some(own), "mcp_servers", &entry()), Ok(Merged::Kept(own_entry())));
+    let kept = "its entry \"waypost\" starts `/opt/w mcp`, and was not changed; with --command waypost --yes it starts `waypost mcp`";
+    assert_eq!(toml(Some(own), "mcp_servers", &entry()), Ok(Merged::Kept(kept.to_owned())));
     let changed = "mcp_servers.\"waypost\" = { command = \"/usr/w\", args = [\"mcp\"] } # mine\n";
     assert_eq!(toml(Some(own), "mcp_servers", &named("/usr/w")), Ok(Merged::Text(changed.to_owned())));
 }
@@ -204,7 +209,8 @@ fn another_launcher_keeps_the_arguments_of_our_own_program() {
     let read: Value = serde_json::from_str(&npx).unwrap();
     let expected = json!({ "command": "npx", "args": ["-y", "waypost", "mcp", "--agent", "x"] });
     assert_eq!(read["mcpServers"]["waypost"], expected);
-    assert_eq!(json(Some(&npx), "mcpServers", &named("npx")), Ok(Merged::Kept(own_entry())));
+    let kept = "its entry \"waypost\" starts `npx -y waypost mcp --agent x`, and was not changed".to_owned();
+    assert_eq!(json(Some(&npx), "mcpServers", &named("npx")), Ok(Merged::Kept(kept)));
     let Ok(Merged::Text(uvx)) = json(Some(&npx), "mcpServers", &named("uvx")) else { panic!() };
     let read: Value = serde_json::from_str(&uvx).unwrap();
     let expected = json!({ "command": "uvx", "args": ["waypost", "mcp", "--agent", "x"] });
