@@ -41,13 +41,16 @@ pub fn keep_place(options: &[String]) {
     let _said = PLACE.set(words.collect());
 }
 
-/// The configuration that the command line names, as an option with a space before it, and which commands take it.
-static CONFIG: OnceLock<(String, fn(&str) -> bool)> = OnceLock::new();
+/// The configuration that the command line names, as an option with a space before it.
+static CONFIG: OnceLock<String> = OnceLock::new();
+/// Which commands take it.
+static TAKES_CONFIG: OnceLock<fn(&str) -> bool> = OnceLock::new();
 
 /// Adds the configuration that the command line names to the commands that take one and are printed from now on.
 pub fn keep_config(path: Option<&PathBuf>, takes_config: fn(&str) -> bool) {
     let Some(path) = path else { return };
-    let _said = CONFIG.set((format!(" --config {}", shell_word(&path.display().to_string())), takes_config));
+    let option = format!(" --config {}", shell_word(&path.display().to_string()));
+    let _said = CONFIG.set(option).is_ok() && TAKES_CONFIG.set(takes_config).is_ok();
 }
 
 /// Returns a text whose commands (`waypost …` in backquotes) can be typed where this program was started.
@@ -77,8 +80,8 @@ fn completed(arguments: &str) -> String {
     // A command that begins with an option says itself where it works.
     let has_place = verb.starts_with('-') || PLACELESS.contains(&verb);
     let place = PLACE.get().filter(|_| !has_place).map_or("", String::as_str);
-    let is_told = |(_, takes_config): &&(String, fn(&str) -> bool)| !has_place && takes_config(verb);
-    let config = CONFIG.get().filter(is_told).map_or("", |(option, _)| option.as_str());
+    let takes_config = || !has_place && TAKES_CONFIG.get().is_some_and(|takes_config| takes_config(verb));
+    let config = CONFIG.get().filter(|_| takes_config()).map_or("", String::as_str);
     let start = started_by().unwrap_or(NAME);
     let space = if verb.is_empty() { "" } else { " " };
     format!("{start}{place}{space}{verb}{config}{rest}")

@@ -1,6 +1,7 @@
 //! Folders and stores that the account cannot write: what is said of them, and what can still be read.
 
 use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,8 +14,11 @@ use crate::transcript::Workspace;
 /// Nobody's id, for a test that runs as root, whom no mode stops.
 const NOBODY: u32 = 65_534;
 
+/// The exit code, and what was printed.
+type Ran = (Option<i32>, String);
+
 /// The program as an account whom modes stop; `None`, and a line that says so, if such an account cannot start it.
-fn bound_by_modes(workspace: &Workspace) -> Option<impl Fn(&Path, &[&str]) -> (Option<i32>, String)> {
+fn bound_by_modes(workspace: &Workspace) -> Option<impl Fn(&Path, &[&str]) -> Ran> {
     let command = || {
         let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
         if rustix::process::geteuid().is_root() {
@@ -23,7 +27,8 @@ fn bound_by_modes(workspace: &Workspace) -> Option<impl Fn(&Path, &[&str]) -> (O
         command
     };
     if let Err(error) = command().arg("--version").output() {
-        eprintln!("LEFT OUT: another user cannot start the program that is tested: {error}");
+        let words = "LEFT OUT: another user cannot start the program that is tested";
+        let _gone = writeln!(std::io::stderr(), "{words}: {error}");
         return None;
     }
     Some(move |folder: &Path, words: &[&str]| {
