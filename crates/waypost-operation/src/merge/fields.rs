@@ -41,12 +41,12 @@ impl<'a> Merge<'a> {
     }
 
     pub(super) fn set_field(&mut self, task: u32, field: &Field, writes: &[Write<'a, &'a Value>]) {
-        let replaced = match field {
+        let replaced = match *field == Field::Held {
             // What a person holds, only a person lifts.
-            Field::Held => replaced_by_those_who_may(writes, |hold, lift| {
+            true => replaced_by_those_who_may(writes, |hold, lift| {
                 hold.value.is_null() || !self.is_by_person(hold.at) || self.is_by_person(lift.at)
             }),
-            _ => replaced_by(writes),
+            false => replaced_by(writes),
         };
         let facts = self.facts(writes, &replaced);
         if *field == Field::Parent {

@@ -10,7 +10,7 @@ use waypost_config::Config;
 use waypost_core::{Phase, Plan, Task};
 use waypost_formats::Dialect;
 use waypost_service::{Guard, WriteReply};
-use waypost_service::{is_for_people, no_worker, workers_of};
+use waypost_service::{HumanExecutors, no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run;
@@ -127,7 +127,7 @@ impl Submit {
 
 /// Whether machines do something of a plan, and not only people.
 fn waits_for_worker(plan: &Plan, config: &Config) -> bool {
+    let people = HumanExecutors::of(config, plan);
     let has_work = |task: &Task| task.spec.work.is_some() || task.spec.check.is_some();
-    plan.tasks()
-        .any(|(task, _)| has_work(task) && !task.state.status.is_finished() && !is_for_people(config, task))
+    plan.tasks().any(|(task, _)| has_work(task) && !task.state.status.is_finished() && !people.has(task))
 }
