@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use waypost_core::{Actor, Command, Plan, PlanId};
+use waypost_core::{Actor, Command, Plan, PlanId, Status, Task};
 use waypost_operation::{
-    CloneTag, OperationSet, ParsedRecord, Record, RecordId, Stamp, derive, merge, settle_request, share,
+    CloneTag, Merged, OperationSet, ParsedRecord, Record, RecordId, Stamp, derive, merge, settle_request,
+    share,
 };
 use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
 
@@ -36,6 +37,17 @@ pub(super) fn sync_actor() -> Actor {
 
 fn problem(plan: &PlanId, error: &impl std::fmt::Display) -> SharingError {
     SharingError::Records { plan: plan.clone(), problem: error.to_string() }
+}
+
+/// Whether a question of another clone waits to be asked here: it came while the task ran, and the attempt was taken back.
+fn lacks_question(here: &Plan, merged: &Merged) -> bool {
+    merged.draft.tasks.iter().any(|task| {
+        let is_open = |here: &Task| here.state.status == Status::Pending && here.state.question().is_none();
+        let wanted = &task.state;
+        wanted.status == Status::Pending
+            && wanted.question().is_some()
+            && here.task(task.spec.id.as_str()).is_some_and(is_open)
+    })
 }
 
 impl Service {
@@ -95,14 +107,15 @@ impl Service {
         if share.derived_to >= version {
             return Ok(Some(Derived { share, set, version, made: 0 }));
         }
-        let made = self.records_since(plan, tag, share.derived_to, &mut set)?;
+        let (made, here) = self.records_since(plan, tag, share.derived_to, &mut set)?;
         let merged = merge(&set);
         // What was set aside may hold after what was done here, and names that were taken may be free.
         let was_contested = share.questions > 0 || !merged.conflicts.is_empty() || !merged.renamed.is_empty();
         (share.questions, share.records) = (merged.conflicts.len(), set.len());
         share.claims = notices(&merged, tag);
         let ids: Vec<RecordId> = made.iter().map(Record::id).collect();
-        let settled = was_contested.then(|| Command::Merge(Box::new(settle_request(&set, &merged, &ids))));
+        let is_to_settle = was_contested || lacks_question(&here, &merged);
+        let settled = is_to_settle.then(|| Command::Merge(Box::new(settle_request(&set, &merged, &ids))));
         let count = made.len();
         let new: Vec<SharedRow> = made.iter().flat_map(rows::own_rows).collect();
         let stored = self.store_import(plan, Some(version), settled, &share, &new)?;
@@ -112,14 +125,14 @@ impl Service {
         }))
     }
 
-    /// Derives the records of the versions after `known`, and adds them to the set.
+    /// Derives the records of the versions after `known`, and adds them to the set. Returns them, and the plan after them.
     fn records_since(
         &self,
         plan: &PlanId,
         tag: &CloneTag,
         known: u64,
         set: &mut OperationSet,
-    ) -> Result<Vec<Record>, SharingError> {
+    ) -> Result<(Vec<Record>, Plan), SharingError> {
         let mut before = match known {
             0 => Plan::blank(plan.clone()),
             known => self.plans().at_version(plan, known)?,
@@ -127,7 +140,7 @@ impl Service {
         let (mut made, mut from) = (Vec::new(), known);
         loop {
             let page = self.plans().store().query(|read| read.versions(plan, from, VERSIONS_READ_MAX))?;
-            let Some(last) = page.last() else { return Ok(made) };
+            let Some(last) = page.last() else { return Ok((made, before)) };
             from = last.version;
             for version in page {
                 let mut after = before.clone();

@@ -1,6 +1,6 @@
 //! Plans that travel between clones through git.
 
-use waypost_core::{Actor, ActorKind, EffectiveStatus, Phase, TaskId};
+use waypost_core::{Actor, ActorKind, EffectiveStatus, Phase, Plan, QuestionRequest, TaskId};
 use waypost_service::{
     AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef,
     SecretScan, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
@@ -61,6 +61,29 @@ fn tasks_that_two_clones_add_at_once_have_different_ids() {
     // A number that any clone has given is not given again.
     let next = a.add("p", "later").to_string();
     assert!(next.starts_with("t2-"), "{next}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_question_that_came_while_the_task_ran_here_is_asked_once_the_attempt_is_taken_back() {
+    let (_ground, a, b) = two();
+    let (p, one) = (plan("p"), id("one"));
+    let agent = |name: &str| Caller::new(Actor { kind: ActorKind::Agent, name: name.to_owned() });
+    let whole = TaskRef { plan: &p, task: &one, attempt: None, take_over: false, seen: None };
+    let asked = |clone: &Clone| {
+        let question = |plan: &Plan| plan.task("one").and_then(|task| task.state.question().cloned());
+        clone.service.read(&p, question).unwrap().map(|question| question.text)
+    };
+    a.service.claim(&agent("x"), &p, &one, ClaimOptions::default(), Guard::NONE).unwrap();
+    let question = QuestionRequest { text: "Which port?".to_owned(), ..QuestionRequest::default() };
+    b.service.report(&b.by, whole, TaskReport::Question(Box::new(question)), Guard::NONE).unwrap();
+    b.sync();
+    a.sync();
+    assert_eq!(asked(&a), None, "the attempt goes on");
+    let released = TaskReport::Released { reason: "later".to_owned() };
+    a.service.report(&agent("x"), whole, released, Guard::NONE).unwrap();
+    a.sync();
+    assert_eq!(asked(&a).as_deref(), Some("Which port?"));
 }
 
 #[test]
