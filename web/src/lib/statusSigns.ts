@@ -23,3 +23,12 @@ export const STATUS_SIGNS = {
 } as const;
 
 export type StatusSign = keyof typeof STATUS_SIGNS;
+
+/** The groups of a list of plans, in their order, each with the statuses that belong to it, the most urgent first. */
+export const PLAN_GROUPS: { name: string; statuses: StatusSign[] }[] = [
+  { name: "Needs you", statuses: ["refused", "approval", "asking", "disputed", "person", "failed"] },
+  { name: "Running", statuses: ["running", "reported"] },
+  { name: "Waiting", statuses: ["paused", "idle", "blocked", "ready", "queued", "held"] },
+  { name: "Drafts", statuses: ["rejected", "draft"] },
+  { name: "Ended", statuses: ["done", "skipped", "cancelled"] },
+];

@@ -76,7 +76,8 @@ fn a_question_that_came_while_the_task_ran_here_is_asked_once_the_attempt_is_tak
     };
     a.service.claim(&agent("x"), &p, &one, ClaimOptions::default(), Guard::NONE).unwrap();
     let question = QuestionRequest { text: "Which port?".to_owned(), ..QuestionRequest::default() };
-    b.service.report(&b.by, whole, TaskReport::Question(Box::new(question)), Guard::NONE).unwrap();
+    b.service.claim(&agent("y"), &p, &one, ClaimOptions::default(), Guard::NONE).unwrap();
+    b.service.report(&agent("y"), whole, TaskReport::Question(Box::new(question)), Guard::NONE).unwrap();
     b.sync();
     a.sync();
     assert_eq!(asked(&a), None, "the attempt goes on");
