@@ -29,13 +29,10 @@ mod tui;
 
 use anyhow::Result;
 
-/// What is measured: the program that is distributed.
-const PROFILE: &str = "dist";
-
 /// Builds the binary and this program as they are distributed, and runs the benchmarks.
 #[cfg(not(feature = "bench"))]
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
-    use crate::exec::{cargo, must};
+    use crate::exec::{DISTRIBUTED, cargo, must};
     if groups == ["build"] {
         return build::run();
     }
@@ -43,14 +40,14 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     if groups.first() != Some(&"scale") {
         must(
             "build the binary",
-            cargo().args(["build", "--profile", PROFILE, "--quiet", "--package", "waypost"]),
+            cargo().args(["build", "--profile", DISTRIBUTED, "--quiet", "--package", "waypost"]),
         )?;
     }
     let mut again = cargo();
     again.args([
         "run",
         "--profile",
-        PROFILE,
+        DISTRIBUTED,
         "--quiet",
         "--package",
         "xtask",

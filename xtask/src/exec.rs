@@ -72,6 +72,9 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// The profile of what is distributed, and measured.
+pub(crate) const DISTRIBUTED: &str = "dist";
+
 /// Returns the path of the binary that cargo builds with this profile.
 pub(crate) fn binary(profile: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);

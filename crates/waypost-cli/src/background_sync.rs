@@ -11,7 +11,6 @@ use waypost_service::SyncOptions;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::links::{Keeping, Telling};
-use crate::shared_branch;
 
 /// How soon after a write the local branch has it.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(2);
@@ -77,7 +76,7 @@ fn sync_once(context: &Context, exchanges: bool, latest: &mut Option<u64>) -> Ou
         return Ok(None);
     }
     let service = context.service(&plans);
-    let shared = shared_branch::find(context)?.shared;
+    let shared = context.shared_branch()?.shared;
     let report = match exchanges {
         true => service.sync(&shared, &SyncOptions { fetch: true, push: true, from: None })?,
         false => service.publish_locally(&shared)?,

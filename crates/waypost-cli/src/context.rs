@@ -1,8 +1,8 @@
 //! The context of every command: the caller, the store, the output. Opens a store only on demand.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -13,11 +13,11 @@ use waypost_core::{
 };
 use waypost_service::admission as admit;
 use waypost_service::{
-    Authenticator, Caller, Presence, ProgramOf, Service, ServiceError, WriteReply, awaits_approval,
-    may_start_tasks, resolve_task,
+    Authenticator, Caller, FindBranch, Presence, ProgramOf, Service, ServiceError, SharingError, WriteReply,
+    awaits_approval, may_start_tasks, resolve_task,
 };
 use waypost_store::{Durability, MemoryStore, PlanStore, Query, Sort, Store, open, open_for_one_command};
-use waypost_text::sanitize_line;
+use waypost_text::{reveal, sanitize_line};
 
 use crate::actor::{account, evidence};
 use crate::error::{Failure, Outcome};
@@ -26,7 +26,7 @@ use crate::options::{Global, Guard};
 use crate::output::Output;
 use crate::repository;
 use crate::runner::typeable;
-use crate::shared_branch;
+use crate::shared_branch::{self, FoundBranch};
 use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
@@ -259,10 +259,44 @@ impl Context {
         Ok(Authenticator::new(account(), &self.store_location()?.location))
     }
 
+    /// Finds the branch for the store of this command. The store has to exist.
+    pub fn shared_branch(&self) -> Outcome<FoundBranch> {
+        let folders = self.folders()?;
+        let config = self.load_config(&folders, None)?;
+        if let Some(not_trusted) = &config.not_trusted {
+            // Whoever syncs another branch than the colleagues shares with nobody.
+            let asked = load_config::load_untrusted(&folders, self.actor()?.kind)?.git;
+            if (&asked.reference, &asked.remote) != (&config.git.reference, &config.git.remote) {
+                let file = reveal(&not_trusted.file);
+                let (name, remote) = (reveal(&asked.reference), reveal(&asked.remote));
+                let message = format!(
+                    "{file} is not trusted on this machine, and its [git] section names another branch: {name} of {remote}"
+                );
+                let failure = Failure::failed(message, not_trusted.hint());
+                return Err(Failure { code: not_trusted.code().to_owned(), ..failure });
+            }
+        }
+        shared_branch::find_with(&folders.workspace, &config, &self.store_location()?)
+    }
+
+    /// Returns what finds the branch while a command runs that stays.
+    pub fn branch_finder(&self) -> FindBranch {
+        // A command can be asked by several threads at once.
+        let context = Mutex::new(self.for_background());
+        Arc::new(move || {
+            let context = context.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = context.shared_branch().map_err(|failure| SharingError::NoBranch {
+                problem: failure.one_line(),
+                hint: failure.hint,
+            });
+            Ok(found?.shared)
+        })
+    }
+
     /// The service for these plans with a configuration that is loaded already.
     pub fn service_with(&self, plans: &Arc<PlanStore>, config: &Arc<Config>) -> Outcome<Service> {
         let service = Service::new(Arc::clone(plans), Arc::clone(config));
-        let service = service.with_shared_branch(shared_branch::finder(self));
+        let service = service.with_shared_branch(self.branch_finder());
         Ok(service.with_authenticator(self.authenticator()?))
     }
 
@@ -287,7 +321,7 @@ impl Context {
             })
         };
         let service = Service::with_config_on_demand(Arc::clone(plans), Box::new(load))
-            .with_shared_branch(shared_branch::finder(self));
+            .with_shared_branch(self.branch_finder());
         // Without a location there is no store either, so that nothing has to be vouched for.
         service.with_authenticator(self.authenticator().unwrap_or_default())
     }

@@ -2,18 +2,18 @@
 //! remote of the configuration, and whether a person has trusted what comes from there.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use waypost_account::RemoteTrust;
 use waypost_config::Config;
+use waypost_core::Actor;
 use waypost_git::{GitError, RefName, RemoteName, Repository};
 use waypost_service::{FindBranch, SharedBranch, SharingError};
 use waypost_text::reveal;
 
 use crate::actor::account;
-use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::load_config::{load_untrusted, variables};
+use crate::load_config::variables;
 use crate::store_copy::place_of;
 use crate::store_location::StoreLocation;
 use crate::view::text;
@@ -22,40 +22,10 @@ use crate::workspace_config::account_file;
 /// The branch, as people name and trust it.
 pub struct FoundBranch {
     pub shared: SharedBranch,
+    /// The remote that the configuration names.
+    wanted_remote: String,
     /// The remotes of the repository, if none of them is the one to sync with.
-    pub other_remotes: Vec<RemoteName>,
-}
-
-/// Finds the branch for the store of this command. The store has to exist.
-pub fn find(context: &Context) -> Outcome<FoundBranch> {
-    let folders = context.folders()?;
-    let config = context.load_config(&folders, None)?;
-    if let Some(not_trusted) = &config.not_trusted {
-        // Whoever syncs another branch than the colleagues shares with nobody.
-        let asked = load_untrusted(&folders, context.actor()?.kind)?.git;
-        if (&asked.reference, &asked.remote) != (&config.git.reference, &config.git.remote) {
-            let file = reveal(&not_trusted.file);
-            let (name, remote) = (reveal(&asked.reference), reveal(&asked.remote));
-            let message = format!(
-                "{file} is not trusted on this machine, and its [git] section names another branch: {name} of {remote}"
-            );
-            let failure = Failure::failed(message, not_trusted.hint());
-            return Err(Failure { code: not_trusted.code().to_owned(), ..failure });
-        }
-    }
-    find_with(&folders.workspace, &config, &context.store_location()?)
-}
-
-/// Returns what finds the branch while a command runs that stays.
-pub fn finder(context: &Context) -> FindBranch {
-    // A command can be asked by several threads at once.
-    let context = Mutex::new(context.for_background());
-    Arc::new(move || {
-        let context = context.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = find(&context)
-            .map_err(|failure| SharingError::NoBranch { problem: failure.one_line(), hint: failure.hint });
-        Ok(found?.shared)
-    })
+    other_remotes: Vec<RemoteName>,
 }
 
 /// Returns what finds the branch for a store of another folder, with the configuration there.
@@ -86,7 +56,7 @@ pub fn find_with(workspace: &Path, config: &Config, place: &StoreLocation) -> Ou
     let trusted = record.is_some();
     let home = serves_others(place, &repository).then(|| address.clone());
     let shared = SharedBranch { repository, name, remote, place: place_of(place), address, home, trusted };
-    Ok(FoundBranch { shared, other_remotes })
+    Ok(FoundBranch { shared, wanted_remote: config.git.remote.clone(), other_remotes })
 }
 
 /// Returns the remote to sync with, or those that the repository has instead: the one of that name; where nobody names
@@ -128,12 +98,12 @@ fn serves_others(place: &StoreLocation, repository: &Repository) -> bool {
 
 impl FoundBranch {
     /// Records that a person trusts what comes from there. Returns whether the account can keep the record.
-    pub fn trust(&mut self, context: &Context, via: &str) -> Outcome<bool> {
+    pub fn trust(&mut self, by: Actor, via: &str) -> Outcome<bool> {
         let record = RemoteTrust {
             address: self.shared.address.clone(),
             reference: self.shared.name.as_str().to_owned(),
             trusted_at: text::now(),
-            by: context.actor()?,
+            by,
             via: via.to_owned(),
             unknown: serde_json::Map::new(),
         };
@@ -148,14 +118,16 @@ impl FoundBranch {
     }
 
     /// Refuses to reach a remote that the repository does not have, if it has others. Without any, the branch stays here.
-    pub fn check_remote(&self, context: &Context) -> Outcome {
+    pub fn check_remote(&self) -> Outcome {
         if self.other_remotes.is_empty() {
             return Ok(());
         }
-        let wanted = context.load_config(&context.folders()?, None)?.git.remote;
         let names: Vec<&str> = self.other_remotes.iter().map(RemoteName::as_str).collect();
-        let message =
-            format!("this repository has no remote {}; it has {}", reveal(&wanted), names.join(", "));
+        let message = format!(
+            "this repository has no remote {}; it has {}",
+            reveal(&self.wanted_remote),
+            names.join(", ")
+        );
         let hint = "name one in the [git] section of .waypost/config.toml: remote = \"NAME\"";
         Err(Failure { code: "no_remote".to_owned(), ..Failure::failed(message, hint) })
     }

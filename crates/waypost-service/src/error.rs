@@ -14,7 +14,7 @@ use crate::hint::{Hint, PersonAct, PersonVerb};
 pub(crate) const APPROVING_REJECTED: &str = "approving what a person rejected";
 
 /// What an agent cannot do with a plan that came from a remote which nobody has trusted.
-pub(crate) const WORKING_ON_UNTRUSTED: &str = "work on a plan from a remote that is not trusted yet";
+const WORKING_ON_UNTRUSTED: &str = "work on a plan from a remote that is not trusted yet";
 /// Maximum width of a question in a message, in columns.
 const QUESTION_COLUMNS_MAX: usize = 200;
 
@@ -339,6 +339,12 @@ fn first_of(problems: &[Problem]) -> String {
 }
 
 impl ServiceError {
+    /// Refuses work on a plan that the actor is not offered.
+    pub(crate) fn not_offered(by: &Actor, plan: &PlanId) -> Self {
+        let act = PersonAct::on_plan(PersonVerb::Start, plan);
+        Self::NeedsPerson { what: WORKING_ON_UNTRUSTED, by: by.clone(), act }
+    }
+
     /// Returns the error for a plan that is not there.
     pub fn no_such_plan(plan: impl ToString) -> Self {
         Self::NoSuchPlan(Box::new(UnknownPlan { plan: plan.to_string(), nearest: None }))

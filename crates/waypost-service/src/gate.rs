@@ -21,7 +21,6 @@ use crate::caller::{Caller, Holder, Presence, ProvedAct};
 use crate::error::ServiceError;
 use crate::hint::{PersonAct, PersonVerb};
 use crate::preview::definitions_kept;
-use crate::sharing::offer::not_offered;
 
 /// What an agent may not do with a gate that is open.
 const LET_PASS: &str = "let tasks pass it";
@@ -383,7 +382,7 @@ impl Gatekeeper<'_> {
     fn keep_withheld(&self, commands: &[Command]) -> Result<(), ServiceError> {
         match self.is_offered || commands.iter().all(|command| self.reports_on_own(command)) {
             true => Ok(()),
-            false => Err(not_offered(self.by, self.plan.id())),
+            false => Err(ServiceError::not_offered(&self.by.actor, self.plan.id())),
         }
     }
 

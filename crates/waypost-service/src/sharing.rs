@@ -11,7 +11,7 @@ mod derive;
 mod error;
 mod import;
 mod late_report;
-pub(crate) mod offer;
+mod offer;
 mod questions;
 mod reply;
 mod rows;

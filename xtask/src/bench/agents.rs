@@ -18,7 +18,7 @@ use self::work::{RETITLE, RETITLED, REWRITE, REWRITTEN, pieces};
 use super::measure::{median, peak_megabytes, timed};
 use super::report::Report;
 use crate::exec::binary;
-use crate::exec::{cache_dir, output};
+use crate::exec::{DISTRIBUTED, cache_dir, output};
 use crate::npm::Packages;
 
 /// The package of the tokenizer includes its vocabulary.
@@ -45,7 +45,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
 fn server(scratch: &Path, name: &str) -> Result<Command> {
     let workspace = scratch.join(name);
     std::fs::create_dir_all(workspace.join(".waypost"))?;
-    let mut command = Command::new(binary(super::PROFILE));
+    let mut command = Command::new(binary(DISTRIBUTED));
     command.current_dir(&workspace).env_clear().env("HOME", scratch).args(["mcp", "--agent", "bench"]);
     Ok(command)
 }
@@ -204,7 +204,7 @@ fn ours(scratch: &Path) -> Result<Transcript> {
         rewrite(&mut session, &file, name, &pieces[place].title, &pieces[place].description)?;
     }
     session.call("plan_update", &json!({ "file": name }))?;
-    let mut look = Command::new(binary(super::PROFILE));
+    let mut look = Command::new(binary(DISTRIBUTED));
     look.current_dir(scratch.join("work")).env_clear().env("HOME", scratch);
     let now = output(look.args(["export", &field(&made, "plan")?, "--format", "native"]))?;
     if now.matches(REWRITE).count() != REWRITTEN.len() || now.matches(RETITLE).count() != RETITLED.len() {

@@ -10,7 +10,7 @@ use waypost_testkit::layered;
 
 use super::measure::median;
 use super::report::Report;
-use crate::exec::{binary, cache_dir, output};
+use crate::exec::{DISTRIBUTED, binary, cache_dir, output};
 
 /// The size of the measurement.
 pub(super) struct Workload {
@@ -49,7 +49,7 @@ impl Clone {
     fn waypost(&self, words: &[&str]) -> Result<f64> {
         let words = [&["--as", "person:bench"], words].concat();
         let begin = Instant::now();
-        let status = self.command(&binary(super::PROFILE), &words).stdout(Stdio::null()).status()?;
+        let status = self.command(&binary(DISTRIBUTED), &words).stdout(Stdio::null()).status()?;
         if !status.success() {
             bail!("waypost {words:?}: {status}");
         }
@@ -108,7 +108,7 @@ pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {
     report.note(&format!("list, {all}"), format!("{:.1} ms", a.times(&["list"])?));
     report.note("git status with shared plans", format!("{:.1} ms", a.status()?));
     let listed: serde_json::Value = serde_json::from_str(&output(
-        &mut a.command(&binary(super::PROFILE), &["list", "--json", "--limit", "1"]),
+        &mut a.command(&binary(DISTRIBUTED), &["list", "--json", "--limit", "1"]),
     )?)?;
     let id = listed["plans"][0]["id"].as_str().unwrap_or_default().to_owned();
     let mut samples = Vec::new();

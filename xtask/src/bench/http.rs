@@ -19,7 +19,7 @@ use self::server::Server;
 use super::measure::{median, peak_megabytes};
 use super::report::Report;
 use super::run::{before, workspace, write};
-use crate::exec::{binary, root};
+use crate::exec::{DISTRIBUTED, binary, root};
 use crate::web;
 
 /// Minimum rate relative to the bare handler, for reads and for writes.
@@ -53,7 +53,7 @@ impl Workload {
 
 /// Returns the binary of the same profile as this program.
 fn waypost() -> PathBuf {
-    binary(if cfg!(debug_assertions) { "debug" } else { super::PROFILE })
+    binary(if cfg!(debug_assertions) { "debug" } else { DISTRIBUTED })
 }
 
 pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {

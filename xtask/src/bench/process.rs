@@ -9,7 +9,7 @@ use waypost_testkit::layered;
 
 use super::measure::median;
 use super::report::Report;
-use crate::exec::{binary, cache_dir, output};
+use crate::exec::{DISTRIBUTED, binary, cache_dir, output};
 
 const RUNS: usize = 31;
 
@@ -19,7 +19,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
         std::fs::remove_dir_all(&scratch)?;
     }
     std::fs::create_dir_all(&scratch)?;
-    let waypost = binary(super::PROFILE);
+    let waypost = binary(DISTRIBUTED);
     let file = scratch.join("plan.json");
     let draft = layered(10_000, 3, 1_000, 7);
     std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;

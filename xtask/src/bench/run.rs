@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::measure::{Bare, median, peak_megabytes, timed};
 use super::report::Report;
-use crate::exec::binary;
 use crate::exec::cache_dir;
+use crate::exec::{DISTRIBUTED, binary};
 
 /// Processes per measurement.
 const PROCESSES: usize = 10_000;
@@ -217,7 +217,7 @@ fn command(scratch: &Path, name: &str) -> Command {
     let store = format!("sqlite:{}", scratch.join(format!("{name}.db")).display());
     let file = format!("{name}.json");
     let width = WIDTH.to_string();
-    let mut command = Command::new(binary(super::PROFILE));
+    let mut command = Command::new(binary(DISTRIBUTED));
     command.current_dir(scratch).env_clear().stderr(Stdio::inherit());
     let words = ["--store", &store, "--json", "run", &file, "-j", &width, "--config", CONFIG];
     command.args(words);

@@ -23,7 +23,7 @@ use waypost_tui::theme::Theme;
 use super::measure::{median, timed};
 use super::report::Report;
 use crate::exec::binary;
-use crate::exec::{cache_dir, output};
+use crate::exec::{DISTRIBUTED, cache_dir, output};
 
 /// Tasks in the plan.
 const TASKS: usize = 10_000;
@@ -86,7 +86,7 @@ fn whole(report: &mut Report) -> Result<()> {
     let draft = layered(TASKS, 3, 1_000, 7);
     std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let store = format!("sqlite:{}", scratch.join("waypost.db").display());
-    let waypost = binary(super::PROFILE);
+    let waypost = binary(DISTRIBUTED);
     let file = file.display().to_string();
     output(Command::new(&waypost).args([
         "--store",

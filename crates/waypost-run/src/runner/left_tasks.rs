@@ -36,7 +36,7 @@ impl LeftTasks {
     }
 
     /// Notices what of an active plan no executor works on here.
-    pub(super) fn look(&mut self, plan: &Plan, config: &Config) {
+    pub(super) fn notice(&mut self, plan: &Plan, config: &Config) {
         if plan.state().phase != Phase::Active || plan.state().archived {
             return;
         }

@@ -105,7 +105,7 @@ impl Runner {
         let (version, wanted) = self.plans.with_plan(id, |plan| {
             let is_in_queue = queues.contains(Config::queue_name(&plan.spec().queue));
             if is_in_queue {
-                left.look(plan, config);
+                left.notice(plan, config);
             }
             let wanted = is_in_queue && scheduler.wants(plan);
             (plan.version(), wanted.then(|| scheduler.urgency(plan)))

@@ -9,8 +9,7 @@ use waypost_store::{PlanSummary, Query, StoreError};
 use super::claim_notice::ClaimNotice;
 use super::rows;
 use crate::caller::Caller;
-use crate::error::{ServiceError, WORKING_ON_UNTRUSTED};
-use crate::hint::{PersonAct, PersonVerb};
+use crate::error::ServiceError;
 use crate::report::LEASE_SECONDS_DEFAULT;
 use crate::service::Service;
 
@@ -56,7 +55,7 @@ impl Service {
     pub(crate) fn check_offer(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
         match self.is_offered(by, plan)? {
             true => Ok(()),
-            false => Err(not_offered(by, plan)),
+            false => Err(ServiceError::not_offered(&by.actor, plan)),
         }
     }
 
@@ -73,10 +72,4 @@ impl Service {
     pub(crate) fn not_offered(&self) -> Result<BTreeSet<PlanId>, ServiceError> {
         Ok(self.plans().store().query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect())
     }
-}
-
-/// Refuses work on a plan that the caller is not offered.
-pub(crate) fn not_offered(by: &Caller, plan: &PlanId) -> ServiceError {
-    let act = PersonAct::on_plan(PersonVerb::Start, plan);
-    ServiceError::NeedsPerson { what: WORKING_ON_UNTRUSTED, by: by.actor.clone(), act }
 }

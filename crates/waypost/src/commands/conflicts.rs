@@ -7,7 +7,6 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::files;
 use waypost_cli::runner;
-use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 use waypost_text::shell_word;
 
@@ -201,7 +200,7 @@ impl Resolve {
             .map(|task| found.read(|plan| waypost_service::resolve_task(plan, task)))
             .transpose()?
             .transpose()?;
-        let shared = shared_branch::find(context)?.shared;
+        let shared = context.shared_branch()?.shared;
         let (by, what) = (context.caller()?, self.what.as_deref());
         let of = QuestionRef { plan: &found.id, task: task.as_ref(), subject: what, seen: None };
         let reply = found.service.resolve_question(&by, &shared, of, &choice)?;

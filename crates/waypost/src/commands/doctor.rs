@@ -12,7 +12,6 @@ use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
-use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 
 /// Maximum number of leases reported.
@@ -142,7 +141,7 @@ fn check_sharing(context: &Context, plans: &Arc<PlanStore>, repair: bool) -> Out
     if service.sharing_status()?.tag.is_empty() {
         return Ok(SharingCheck::default());
     }
-    let shared = match shared_branch::find(context) {
+    let shared = match context.shared_branch() {
         Ok(found) => found.shared,
         Err(failure) => {
             let finding = format!("the branch of shared plans cannot be read: {}", failure.message);

@@ -30,7 +30,6 @@ use super::mcp::{self, Relays, Tools};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome, rescued};
 use waypost_cli::repository;
-use waypost_cli::shared_branch;
 use waypost_cli::signals;
 use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
@@ -102,7 +101,7 @@ impl Serve {
         let api = Api::new(service, folders.logs(), name.unwrap_or_default())
             .with_repository(repository::around(&folders.workspace))
             .with_models(Arc::new(ServerModels::new(context, &plans)))
-            .with_shared_branch(shared_branch::finder(context));
+            .with_shared_branch(context.branch_finder());
         let api = Arc::new(api);
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));

@@ -7,7 +7,6 @@ use waypost_store::{ArchiveFilter, PlanStore, Query, Sort};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
-use waypost_cli::shared_branch;
 use waypost_cli::view::text;
 
 /// Plan summaries that are read at a time.
@@ -82,7 +81,7 @@ impl Share {
         if chosen.is_empty() {
             return Err(Failure::not_found("there is no plan to share", "create one with `waypost new`"));
         }
-        let found = shared_branch::find(context)?;
+        let found = context.shared_branch()?;
         let scan = if self.allow_secrets { SecretScan::Allow } else { SecretScan::Refuse };
         let reply = service.share_with(&context.caller()?, &found.shared, &chosen, scan)?;
         if context.out.json {
@@ -125,7 +124,7 @@ fn list(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
     let service = context.service(&plans);
     let mut status = service.sharing_status()?;
-    if let Ok(found) = shared_branch::find(context) {
+    if let Ok(found) = context.shared_branch() {
         status.kept_aside = service.left_out(&found.shared)?;
     }
     if context.out.json {

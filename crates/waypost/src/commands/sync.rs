@@ -11,7 +11,6 @@ use waypost_service::{SyncOptions, SyncReport};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::runner::typeable;
-use waypost_cli::shared_branch;
 use waypost_cli::signals;
 use waypost_cli::view::text;
 
@@ -45,7 +44,7 @@ impl Sync {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let plans = context.plans_to_add_to()?;
         let service = context.service(&plans);
-        let found = shared_branch::find(context)?;
+        let found = context.shared_branch()?;
         let options =
             SyncOptions { fetch: !self.offline, push: !self.no_push && !self.offline, from: self.from };
         signals::listen(|signal| {
@@ -81,7 +80,7 @@ impl Sync {
             return Err(Failure { code: "not_pushed".to_owned(), ..Failure::failed(message, hint) });
         }
         if options.fetch {
-            found.check_remote(context)?;
+            found.check_remote()?;
         }
         match &report.remote_problem {
             Some(problem) if options.fetch => {

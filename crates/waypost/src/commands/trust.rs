@@ -179,7 +179,9 @@ fn trust_plans(
         terminal.write_line(&line).map_err(unusable)?;
     }
     let typed = ask_at(terminal, "trust these plans? [y/N] ")?;
-    if !matches!(typed.trim().to_lowercase().as_str(), "y" | "yes") || !found.trust(context, "terminal")? {
+    if !matches!(typed.trim().to_lowercase().as_str(), "y" | "yes")
+        || !found.trust(context.actor()?, "terminal")?
+    {
         return Ok(Some(None));
     }
     context.service(&plans).release_withheld(&context.caller()?, &found.shared)?;

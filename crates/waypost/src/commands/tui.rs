@@ -23,7 +23,6 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::files;
 use waypost_cli::repository;
-use waypost_cli::shared_branch;
 use waypost_cli::signals;
 use waypost_cli::trust_prompt;
 
@@ -147,7 +146,7 @@ fn workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Wor
     let create_store = context.store_location()?.is_absent().then_some(create_store);
     let workspace = Workspace::new(name, context.plans()?, create_store, Arc::clone(config), around);
     let workspace = workspace.with_authenticator(context.authenticator()?);
-    Ok(workspace.with_repository(repository::around(&folders.workspace), shared_branch::finder(context)))
+    Ok(workspace.with_repository(repository::around(&folders.workspace), context.branch_finder()))
 }
 
 fn error_message(failure: Failure) -> ErrorMessage {

@@ -17,10 +17,10 @@ use waypost_testkit::postgres::PostgresDatabase;
 use super::counting_proxy::{Counted, CountingProxy};
 use super::server::{Psql, Server};
 use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, pause, until};
-use crate::exec::{binary, cache_dir};
+use crate::exec::{DISTRIBUTED, binary, cache_dir};
 
 /// The profile of the measured program: that of this one. Only figures of optimised programs mean something.
-const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { crate::bench::PROFILE };
+const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { DISTRIBUTED };
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;
 /// Slots of the queue per worker: the default concurrency of a queue.

@@ -6,7 +6,6 @@ use waypost_service::SyncOptions;
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
-use waypost_cli::shared_branch;
 use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
 
@@ -21,11 +20,15 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     }
     let plans = context.plans_to_add_to()?;
     let service = context.service(&plans);
-    let mut found = shared_branch::find(context)?;
+    let mut found = context.shared_branch()?;
     // A remote that is not asked could have the branch already.
-    found.check_remote(context)?;
-    let had_branch =
-        found.shared.repository.tip(found.shared.name.as_str()).map_err(shared_branch::failure)?.is_some();
+    found.check_remote()?;
+    let had_branch = found
+        .shared
+        .repository
+        .tip(found.shared.name.as_str())
+        .map_err(waypost_cli::shared_branch::failure)?
+        .is_some();
     let options = SyncOptions { fetch: true, push: false, from: None };
     let report = service.sync(&found.shared, &options)?;
     // A branch that this command creates holds nothing that came from elsewhere. What comes to it later comes from people
@@ -34,7 +37,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     if is_new {
         service.create_shared_branch(&found.shared)?;
         if trust_prompt::is_present(context)? {
-            found.trust(context, "init")?;
+            found.trust(context.actor()?, "init")?;
         }
     }
     let (branch, remote) = (found.shared.name.short().to_owned(), found.branch_name());
