@@ -637,7 +637,7 @@ impl Soak {
                 found.map(|key| format!("{plan} {key}\n  a: {:?}\n  b: {:?}", a.get(key), b.get(key))),
             );
         }
-        let [a, b] = [0, 1].map(|at| self.must(at, &["conflicts"])["plans"].clone());
+        let [a, b] = [0, 1].map(|at| without_claims(&self.must(at, &["conflicts"])["plans"]));
         if a != b {
             unlike.push(format!("questions\n  a: {a}\n  b: {b}"));
         }
@@ -752,10 +752,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Who did something is proved where it was done, and claimed elsewhere.
+fn without_claims(found: &Value) -> Value {
+    serde_json::from_str(&found.to_string().replace(" (unverified)", "")).unwrap()
+}
+
 /// What a plan says, by task and field, without what belongs to one clone: times, versions, attempts, leases, approvals.
 fn content(plan: Value) -> BTreeMap<String, Value> {
-    // Who did something is proved where it was done, and claimed elsewhere.
-    let mut plan: Value = serde_json::from_str(&plan.to_string().replace(" (unverified)", "")).unwrap();
+    let mut plan = without_claims(&plan);
     // What nobody asks any more is told only to those who were there.
     const LOCAL: [&str; 15] = [
         "version",
