@@ -276,6 +276,9 @@ const pace = () =>
     await page.goto(`${stage.site}/plans/long/approval`);
     await page.getByRole("button", { name: "Show 100 more" }).click();
     const list = page.getByRole("region", { name: "What is to be approved" });
+    // The title is read first.
+    await list.evaluate((element) => (element.scrollTop = 0));
+    await until("the title was read", async () => (await page.getByText("The title of the plan: not yet seen").count()) === 0);
     // As a wheel does it, at a normal pace: each row is on screen for a quarter of a second and more.
     await list.evaluate(async (element) => {
       for (let top = 0; ; top += 40) {
@@ -285,7 +288,7 @@ const pace = () =>
       }
     });
     await page.getByText("✓ seen").waitFor();
-    assert.equal(await page.getByRole("button", { name: /^Approve version/ }).isEnabled(), true);
+    await until("it can be approved", () => page.getByRole("button", { name: /^Approve version/ }).isEnabled());
     assert.deepEqual(browser.complaints, []);
   });
 
