@@ -31,6 +31,9 @@ use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
 
+/// What helps with damage.
+const DAMAGE_HINT: &str =
+    "`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can";
 /// What a warning about a damaged file says.
 const IS_DAMAGED: &str = " is damaged: ";
 /// What it says of a file that version control merged by lines.
@@ -352,8 +355,7 @@ impl Context {
     pub fn note_damage(&mut self, warnings: &[String]) {
         warnings.iter().for_each(|warning| self.out.note(warning));
         if warnings.iter().any(|warning| warning.contains(IS_DAMAGED)) {
-            self.out
-                .note("`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can");
+            self.out.note(DAMAGE_HINT);
         }
         if warnings.iter().any(|warning| warning.contains(CONFLICT_MARKER)) {
             self.out.note(SHARE_INSTEAD);
@@ -365,10 +367,9 @@ impl Context {
         let Some(damage) = warnings.iter().find(|warning| warning.contains(IS_DAMAGED)) else {
             return Ok(());
         };
-        let hint = "`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can";
         let hint = match damage.contains(CONFLICT_MARKER) {
-            true => format!("{hint}; {SHARE_INSTEAD}"),
-            false => hint.to_owned(),
+            true => format!("{DAMAGE_HINT}; {SHARE_INSTEAD}"),
+            false => DAMAGE_HINT.to_owned(),
         };
         Err(Failure { code: "corrupt".to_owned(), ..Failure::failed(damage.as_str(), hint) })
     }

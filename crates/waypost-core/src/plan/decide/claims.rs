@@ -12,7 +12,7 @@ impl Plan {
         for task in request.draft.tasks.iter_mut().filter(|task| task.state.aside.is_some()) {
             mark_authors(&mut task.state, self.task(task.spec.id.as_str()).map(|task| &task.state));
         }
-        if let Some(stop) = &mut request.stop {
+        for stop in request.stop.iter_mut().chain(&mut request.lifted_stop) {
             let known = self.state.stopped_by.as_ref();
             stop.by = stop.by.as_ref().map(|by| as_known(by, known));
             stop.actor = as_known(&stop.actor, known);

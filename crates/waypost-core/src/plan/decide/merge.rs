@@ -25,8 +25,10 @@ impl Plan {
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }
-        let request = &self.with_claims_marked(request);
+        let mut request = self.with_claims_marked(request);
         if self.version == 0 {
+            // What was stopped and resumed before the plan came here does not hold it.
+            request.lifted_stop = None;
             let mut draft = request.draft.clone();
             draft.state.archived = false;
             for task in draft.tasks.iter_mut().filter(|task| was_open_at_end(&task.state)) {
@@ -39,22 +41,20 @@ impl Plan {
             let mut events = self.decide_create(by, at, &draft, None)?;
             let mut created = Self::blank(self.id.clone());
             created.advance(&events, at);
-            // What was stopped and resumed before the plan came here does not hold it.
-            let request = &MergeRequest { lifted_stop: None, ..request.clone() };
-            events.extend(created.merging(by, at, request, false));
+            events.extend(created.merging(by, at, &request, false));
             if events.len() == 1 {
-                events.push(self.merged(request, false));
+                events.push(self.merged(&request, false));
             }
             return Ok(events);
         }
-        let events = self.merging(by, at, request, false);
+        let events = self.merging(by, at, &request, false);
         let mut after = self.clone();
         after.advance(&events, at);
         let is_opened = self.state.phase.is_finished() && !after.state.phase.is_finished();
         if !is_opened {
             return Ok(events);
         }
-        let mut events = self.merging(by, at, request, true);
+        let mut events = self.merging(by, at, &request, true);
         let phase = request.draft.state.phase;
         if phase.is_finished() && !events.iter().any(|event| matches!(event, Event::PlanFinished { .. })) {
             events.push(Event::PlanFinished { phase, summary: self.state.summary.clone(), by: None });
