@@ -18,7 +18,7 @@ pub struct MergeRequest {
     pub draft: Draft,
     /// The stop that holds, if the plan is stopped.
     pub stop: Option<SharedStop>,
-    /// A pause or a rejection that is new here and was lifted elsewhere: a stop travels, and its end does not.
+    /// A stop that is new here and was lifted elsewhere: a stop travels, and its end does not.
     pub lifted_stop: Option<SharedStop>,
     /// The person who archived the plan.
     pub archived_by: Option<Actor>,

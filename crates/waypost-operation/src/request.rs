@@ -7,7 +7,7 @@ use crate::ids::RecordId;
 use crate::merge::{Merged, merge};
 use crate::record::Record;
 use crate::set::{OperationSet, TaskKey};
-use waypost_core::{MergeRequest, SharedStop, TaskId};
+use waypost_core::{MergeRequest, SharedStop, StopKind, TaskId};
 
 /// Returns the request to turn the plan into what `set` says, with `new` records.
 pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> MergeRequest {
@@ -46,7 +46,8 @@ fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
     }
 }
 
-/// Returns the last pause or rejection of these records, if nothing holds any more.
+/// Returns the last stop of these records, if nothing holds any more. What a person ended and somebody opened again
+/// elsewhere is rejected here: agents do not go on with it.
 fn lifted_stop(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Option<SharedStop> {
     if merged.stop.is_some() {
         return None;
@@ -57,8 +58,9 @@ fn lifted_stop(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Option<
         record.actions().iter().filter_map(move |action| {
             let Action::Stop { kind, reason, by } = action else { return None };
             let (actor, at) = (record.by().clone(), record.at());
-            let stop = SharedStop { kind: *kind, reason: reason.clone(), by: by.clone(), actor, at };
-            (!kind.is_end()).then_some(stop)
+            let is_held = !kind.is_end() || by.is_some();
+            let kind = if kind.is_end() { StopKind::Rejected } else { *kind };
+            is_held.then(|| SharedStop { kind, reason: reason.clone(), by: by.clone(), actor, at })
         })
     });
     stops.last()

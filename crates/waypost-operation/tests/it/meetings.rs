@@ -409,6 +409,28 @@ fn a_pause_that_was_lifted_in_one_clone_arrives_in_the_others() {
 }
 
 #[test]
+fn what_a_person_cancelled_and_another_opened_again_stays_stopped_in_the_other_clones() {
+    for is_active in [false, true] {
+        let (mut a, mut b) = two(&["t", "u"]);
+        let mut c = Place { plan: b.plan.clone(), set: b.set.clone(), by: Actor::person("c"), seconds: 5 };
+        if is_active {
+            c.does(Command::Activate);
+        }
+        a.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "not now".into() });
+        a.meets(&mut b);
+        b.does(ask::retry("t"));
+        c.meets(&mut b);
+        a.meets(&mut b);
+        for place in [&a, &c] {
+            let state = place.plan.state();
+            let by = state.stopped_by.as_ref().map(|by| by.name.trim_end_matches(" (unverified)"));
+            assert_eq!(by, Some("a"), "{state:?}");
+            assert!(state.phase != Phase::Active, "{state:?}");
+        }
+    }
+}
+
+#[test]
 fn machine_work_that_a_person_skipped_here_waits_if_it_is_opened_elsewhere() {
     let (mut a, mut b) = two(&["t", "u"]);
     let work = TaskChanges { work: Some(Some(*crate::kit::work())), ..TaskChanges::default() };

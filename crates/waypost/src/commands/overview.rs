@@ -66,7 +66,7 @@ impl Status {
         }
         match self.act {
             Some(act) => act.run(context),
-            None if self.line => line(context),
+            None if self.line && !context.out.json => line(context),
             None => run(context),
         }
     }

@@ -155,6 +155,8 @@ fn what_a_person_rejected_is_found() {
         serde_json::from_str(&ok(&workspace.waypost(&["status", "--json"])).0).unwrap();
     assert_eq!(status["rejected"][0]["plan"]["id"], "move", "{status}");
     assert_eq!(ok(&workspace.waypost(&["status", "--line"])).0, "", "nothing of it is open");
+    let (out, _) = ok(&workspace.waypost(&["status", "--line", "--json"]));
+    assert!(serde_json::from_str::<serde_json::Value>(&out).is_ok(), "{out}");
     let (out, _) = ok(&workspace.waypost(&["list"]));
     assert!(out.contains("← rejected by ada") && out.contains("other"), "{out}");
     let (out, _) = ok(&workspace.waypost(&["list", "--state", "rejected"]));
@@ -328,6 +330,9 @@ fn what_stands_in_the_way_or_was_mistyped_is_named() {
     fs::remove_file(own).unwrap();
     ok(&workspace.waypost(&["new", "Move", "--id", "sl1wp", "--task", "Read", "--task", "Write"]));
     assert!(err(&["show", "slw1p"]).contains("did you mean sl1wp?"), "{}", err(&["show", "slw1p"]));
+    // Half a word is no command: `not` would write a note.
+    let said = err(&["not", "sl1wp", "hi"]);
+    assert!(said.contains("'not'") && said.contains("note"), "{said}");
     // Nothing here is for workers, whatever people work on meanwhile.
     ok(&workspace.waypost(&["next", "sl1wp", "--claim"]));
     assert!(!err(&["submit", "sl1wp"]).contains("worker"), "{}", err(&["submit", "sl1wp"]));
