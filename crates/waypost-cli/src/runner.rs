@@ -53,6 +53,17 @@ pub fn keep_config(path: Option<&PathBuf>, takes_config: fn(&str) -> bool) {
     let _said = CONFIG.set(option).is_ok() && TAKES_CONFIG.set(takes_config).is_ok();
 }
 
+/// The actor that the command line names, as an option with a space before it.
+static ACTOR: OnceLock<String> = OnceLock::new();
+/// What whoever is told of it does next, and nobody else.
+const OF_CALLER: [&str; 7] = ["ask", "done", "fail", "next", "progress", "release", "skip"];
+
+/// Adds the actor that the command line names to the commands that this actor is told to go on with.
+pub fn keep_actor(name: Option<&str>) {
+    let Some(name) = name else { return };
+    let _said = ACTOR.set(format!(" --as {}", shell_word(name)));
+}
+
 /// Returns a text whose commands (`waypost …` in backquotes) can be typed where this program was started.
 pub fn typeable(text: &str) -> Cow<'_, str> {
     let mut parts = text.split("`waypost ");
@@ -82,9 +93,10 @@ fn completed(arguments: &str) -> String {
     let place = PLACE.get().filter(|_| !has_place).map_or("", String::as_str);
     let takes_config = || !has_place && TAKES_CONFIG.get().is_some_and(|takes_config| takes_config(verb));
     let config = CONFIG.get().filter(|_| takes_config()).map_or("", String::as_str);
+    let actor = ACTOR.get().filter(|_| OF_CALLER.contains(&verb)).map_or("", String::as_str);
     let start = started_by().unwrap_or(NAME);
     let space = if verb.is_empty() { "" } else { " " };
-    format!("{start}{place}{space}{verb}{config}{rest}")
+    format!("{start}{place}{actor}{space}{verb}{config}{rest}")
 }
 
 /// The command that does something with a task, for a shell: ids of tasks are text of the plan. Arguments behind the task and options

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         }
         Err(error) => return misread(error),
     };
+    runner::keep_actor(cli.global.actor.as_deref());
     let mut context = Context::new(cli.global, PROGRAM);
     runner::keep_place(&context.place_options());
     waypost_exec::traces::begin(&load_config::variables());

@@ -50,6 +50,8 @@ export class EventParser {
 export interface StreamOptions {
   /** The id after which the stream starts. */
   last?: string;
+  /** Whether only eyes need it: a tab behind another one keeps no connection. */
+  onlyShown?: boolean;
   /** Called at each connection. */
   opened?: () => void;
   /** Called when the connection is lost or refused, before the next attempt. */
@@ -58,31 +60,58 @@ export interface StreamOptions {
   hear: (event: StreamEvent) => boolean | void;
 }
 
-/** Follows a stream until the returned function is called. Reconnects by itself, after the last event it received. */
+/**
+ * Follows a stream until the returned function is called. Reconnects by itself, after the last event it received. A page
+ * that is put away, to come back to, keeps no connection: a browser has six to a server for all its tabs.
+ */
 export function follow(path: string, options: StreamOptions): () => void {
   const ends = new AbortController();
-  void keepReading(path, options, ends);
+  const position = { last: options.last ?? null };
+  let turn: AbortController | null = null;
+  let away = false;
+  const look = (): void => {
+    const needed = !ends.signal.aborted && !away && !(options.onlyShown && document.hidden);
+    if (needed && !turn) {
+      turn = new AbortController();
+      void keepReading(path, position, options, turn.signal, () => ends.abort());
+    } else if (!needed && turn) {
+      turn.abort();
+      turn = null;
+    }
+  };
+  const put = (isAway: boolean) => (): void => ((away = isAway), look());
+  addEventListener("pagehide", put(true), { signal: ends.signal });
+  addEventListener("pageshow", put(false), { signal: ends.signal });
+  document.addEventListener("visibilitychange", look, { signal: ends.signal });
+  ends.signal.addEventListener("abort", look);
+  look();
   return () => ends.abort();
 }
 
-async function keepReading(path: string, { last, opened, lost, hear }: StreamOptions, ends: AbortController): Promise<void> {
-  let known = last ?? null;
-  while (!ends.signal.aborted) {
+async function keepReading(
+  path: string,
+  position: { last: string | null },
+  { opened, lost, hear }: StreamOptions,
+  signal: AbortSignal,
+  end: () => void,
+): Promise<void> {
+  while (!signal.aborted) {
     let error: ApiError | null = null;
     try {
-      const reader = (await openStream(path, known, ends.signal))?.getReader();
+      const reader = (await openStream(path, position.last, signal))?.getReader();
       opened?.();
       const parser = new EventParser();
       for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
         for (const event of parser.take(piece.value)) {
-          if (event.id) known = event.id;
-          if (hear(event) === false) ends.abort();
+          if (signal.aborted) return;
+          if (event.id) position.last = event.id;
+          if (hear(event) === false) end();
         }
       }
     } catch (thrown) {
       error = thrown instanceof ApiError ? thrown : null;
     }
-    if (ends.signal.aborted) return;
+    if (signal.aborted) return;
     await lost?.(error);
     await new Promise((resume) => setTimeout(resume, RETRY_MS));
   }

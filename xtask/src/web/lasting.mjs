@@ -57,6 +57,35 @@ const signedOut = () =>
     await until("the task is there", async () => (await stage.api("GET", "/plans/long")).counts.total === 2);
   });
 
+/** More tabs than a browser opens connections. */
+const TABS = 8;
+
+const tabs = () =>
+  play("tabs", "", async (stage, browser) => {
+    await stage.run("person:ada", "import", stage.write("plan.json", PLAN));
+    const first = await browser.signIn(stage);
+    const pages = [first];
+    while (pages.length < TABS) pages.push(await first.context().newPage());
+    for (const page of pages) {
+      await page.goto(`${stage.site}/plans/long/list`);
+      await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    }
+    const arrives = async (text) => {
+      await stage.run("person:ada", "task", "add", "long", text);
+      await Promise.all(pages.map((page) => page.getByRole("listbox", { name: "Tasks" }).getByText(text).waitFor()));
+    };
+    await arrives("all tabs hear it");
+    // The last one has the stream. When it closes, or is put away, another one takes it.
+    await pages.pop().close();
+    await arrives("they hear it without that tab");
+    await pages.at(-1).goto("about:blank");
+    const away = pages.pop();
+    await arrives("and while another is away");
+    await away.goBack();
+    pages.push(away);
+    await arrives("it hears what came when it is back");
+  });
+
 /** Writes a line, and another once there is a file. */
 const WAITS = `
 cat > /dev/null

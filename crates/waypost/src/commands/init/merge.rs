@@ -129,8 +129,15 @@ impl Entry {
 
     /// The new command line of an entry that has this one, if it has to be changed: its own arguments stay.
     fn relaunched(&self, old: &[String]) -> Option<Vec<String>> {
-        let new = self.launcher.line(Launcher::own_arguments(old));
+        let new = self.line_instead_of(old);
         (self.launcher_said && new != old).then_some(new)
+    }
+
+    /// What an entry with this command line would start with our launcher. One that starts no server gets our arguments.
+    fn line_instead_of(&self, old: &[String]) -> Vec<String> {
+        let own = Launcher::own_arguments(old);
+        let starts_server = own.iter().any(|word| word == "mcp");
+        self.launcher.line(if starts_server { own } else { &self.arguments })
     }
 
     /// The value to insert into a JSON file.
@@ -312,13 +319,13 @@ fn own_entry(entry: &Entry, line: Option<&[String]>) -> String {
         let words: Vec<_> = line.iter().map(|word| waypost_text::shell_word(word)).collect();
         waypost_text::truncate(&words.join(" "), LINE_SHOWN_MAX).into_owned()
     };
-    let kept = format!("its entry {NAME:?} starts `{}`, and was not changed", shown(line));
+    let kept = format!("its entry {NAME:?} starts \"{}\", and was not changed", shown(line));
     let launcher = &entry.launcher.command;
     match entry.launcher_said || line.first() == Some(launcher) {
         true => kept,
         false => {
-            let new = entry.launcher.line(Launcher::own_arguments(line));
-            format!("{kept}; with --command {launcher} --yes it starts `{}`", shown(&new))
+            let new = shown(&entry.line_instead_of(line));
+            format!("{kept}; with --command {launcher} --yes it starts \"{new}\"")
         }
     }
 }
@@ -402,8 +409,14 @@ fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
         match ours.get(name) {
             Some(found) => places.push((found.span(), in_one_line(&value))),
             None if new.len() == 1 => {}
-            // An entry that starts our program without arguments is not one that we wrote.
-            None => return kept(Some(&line)),
+            None => {
+                let end = command.span().end;
+                let is_inline = old.get(..end).is_some_and(|before| {
+                    before.rsplit('\n').next().is_some_and(|line| line.contains('{'))
+                });
+                let gap = if is_inline { ", " } else { "\n" };
+                places.push((end..end, format!("{gap}{name} = {}", in_one_line(&value))));
+            }
         }
     }
     // From the end, so that the other places stay where they are.
