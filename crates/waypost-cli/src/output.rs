@@ -86,13 +86,10 @@ impl Output {
         }
     }
 
-    /// Adds the output of a program. On a terminal its colours stay, and every other control sequence is removed.
+    /// Adds the output of a program. Its colours stay where there are any; every other control sequence is removed, also for
+    /// a pipe, at whose end is often a terminal.
     pub fn program_output(&mut self, text: &str) {
-        if io::stdout().is_terminal() {
-            self.data.push_str(&terminal_text(text, self.color));
-        } else {
-            self.data.push_str(text);
-        }
+        self.data.push_str(&terminal_text(text, self.color));
     }
 
     /// Adds data verbatim, and ends its last line.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use waypost_service::{Service, ServiceError};
-use waypost_store::{PlanStore, Store};
+use waypost_service::{Service, ServiceError, SharingError};
+use waypost_store::{PlanStore, Store, StoreError};
 
 use crate::error::Outcome;
 use crate::store_location::StoreLocation;
@@ -24,7 +24,11 @@ pub(crate) fn note_copy(store: &Arc<dyn Store>, place: &StoreLocation) -> Outcom
         Err(ServiceError::Configuration { message, details: Vec::new(), hint })
     };
     let service = Service::with_config_on_demand(plans, Box::new(no_config));
-    Ok(service.note_place(|| place_of(place))?)
+    match service.note_place(|| place_of(place)) {
+        // What it would say of the store, `doctor` says, and repairs.
+        Err(SharingError::Service(ServiceError::Store(StoreError::Corrupt { .. }))) => Ok(()),
+        noted => Ok(noted?),
+    }
 }
 
 /// What tells a store from a copy of it: its machine and the number of its file.

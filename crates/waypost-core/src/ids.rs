@@ -184,10 +184,10 @@ impl Actor {
         Self { kind: ActorKind::System, name: name.into() }
     }
 
-    /// Returns the actor as somebody whom only a record of another clone names. The parts of Waypost are nobody.
+    /// Returns the actor as somebody whom only a record of another clone names.
     #[must_use]
     pub fn unverified(&self) -> Self {
-        if self.kind == ActorKind::System || self.name.ends_with(UNVERIFIED) {
+        if self.name.ends_with(UNVERIFIED) {
             return self.clone();
         }
         let room = limits::TASK_ID_BYTES_MAX - UNVERIFIED.len();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, Draft, TaskId, Timestamp};
+use crate::{Actor, Draft, Hold, TaskId, Timestamp};
 
 /// The reason of tasks that were open when the author of the plan ended it.
 pub const PLAN_ENDED: &str = "the plan was ended";
@@ -20,6 +20,8 @@ pub struct MergeRequest {
     pub stop: Option<SharedStop>,
     /// A stop that is new here and was lifted elsewhere: a stop travels, and its end does not.
     pub lifted_stop: Option<SharedStop>,
+    /// Holds of people that are new here and were lifted elsewhere.
+    pub lifted_holds: Vec<(TaskId, Hold)>,
     /// The person who archived the plan.
     pub archived_by: Option<Actor>,
     /// Whether somebody began to work in some clone, so that skips and failures have consequences in all of them.

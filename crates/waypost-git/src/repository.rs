@@ -196,6 +196,14 @@ impl Repository {
         &self.common
     }
 
+    /// Whether git tracks files in a folder. Each worktree has an index of its own: the one around the folder counts.
+    pub fn tracks(&self, folder: &Path) -> Result<bool, GitError> {
+        let (git_dir, common) = (String::new(), PathBuf::new());
+        let around = Self { git_dir, common, folder: folder.to_owned(), ..self.clone() };
+        let listed = around.output(Access::Read, &["ls-files", "--", "."], b"")?;
+        Ok(listed.succeeded && !listed.text.is_empty())
+    }
+
     /// Returns the folder of hooks that the configuration names instead of the repository's own.
     pub fn hooks_path(&self) -> Result<Option<String>, GitError> {
         let words = ["config", "--null", "--show-scope", "--get-all", "core.hooksPath"];

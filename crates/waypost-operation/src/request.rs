@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::action::Action;
+use crate::field::Field;
 use crate::ids::RecordId;
-use crate::merge::{Merged, merge};
+use crate::merge::{Merged, hold_of, merge};
 use crate::record::Record;
 use crate::set::{OperationSet, TaskKey};
-use waypost_core::{MergeRequest, SharedStop, StopKind, TaskId};
+use waypost_core::{ActorKind, Hold, MergeRequest, SharedStop, StopKind, TaskId};
 
 /// Returns the request to turn the plan into what `set` says, with `new` records.
 pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> MergeRequest {
@@ -17,6 +18,7 @@ pub fn merge_request(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> M
     MergeRequest {
         renamed,
         lifted_stop: lifted_stop(set, merged, new),
+        lifted_holds: lifted_holds(set, merged, new),
         operations: new.len() as u64,
         from: from.into_iter().collect(),
         ..of(set, merged)
@@ -37,6 +39,7 @@ fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
         draft: merged.draft.clone(),
         stop: merged.stop.clone(),
         lifted_stop: None,
+        lifted_holds: Vec::new(),
         archived_by: merged.draft.state.archived_by.clone(),
         begun: merged.begun,
         operations: 0,
@@ -64,6 +67,26 @@ fn lifted_stop(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Option<
         })
     });
     stops.last()
+}
+
+/// Returns the last hold of a person on each task in these records, where it does not hold any more.
+fn lifted_holds(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Vec<(TaskId, Hold)> {
+    let mut records: Vec<&Record> = new.iter().filter_map(|id| set.get(*id)?.known()).collect();
+    records.retain(|record| record.by().kind == ActorKind::Person);
+    records.sort_by_key(|record| (record.clock(), record.id()));
+    let mut holds = BTreeMap::new();
+    for record in records {
+        for action in record.actions() {
+            let Action::Set { task: Some(task), field: Field::Held, to, .. } = action else { continue };
+            let is_meant = |key: &TaskKey| key.name == task.name && key.record.starts_with(&task.record);
+            let place = merged.keys.iter().position(is_meant);
+            if let (Some(place), Some(hold)) = (place, hold_of(to, record.by())) {
+                holds.insert(place, hold);
+            }
+        }
+    }
+    let tasks = &merged.draft.tasks;
+    holds.into_iter().filter_map(|(place, hold)| Some((tasks.get(place)?.spec.id.clone(), hold))).collect()
 }
 
 /// Returns the ids that meant another task before these records arrived, with the task that each means now. Only where

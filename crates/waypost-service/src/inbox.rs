@@ -218,7 +218,7 @@ impl Service {
         let (mut total, mut listed) = (0, 0);
         for (id, count) in open {
             let found = self.view(&id, |plan, _| {
-                let is_read = is_listed(plan.state().phase);
+                let is_read = is_listed(plan);
                 (plan.state().archived, is_read, plan.version(), plan_title(plan), statuses.needs_you(plan))
             });
             let (is_archived, is_read, version, title, needs_you) = match found {
@@ -262,11 +262,13 @@ impl Service {
     }
 }
 
-/// Phases of plans that are read item by item.
-const PHASES: [Phase; 4] = [Phase::AwaitingApproval, Phase::Active, Phase::Paused, Phase::Failed];
+/// Phases of plans that are read item by item. Of drafts, those in which a worker of another clone asks.
+const PHASES: [Phase; 5] =
+    [Phase::AwaitingApproval, Phase::Draft, Phase::Active, Phase::Paused, Phase::Failed];
 
-fn is_listed(phase: Phase) -> bool {
-    PHASES.contains(&phase)
+fn is_listed(plan: &Plan) -> bool {
+    let phase = plan.state().phase;
+    PHASES.contains(&phase) && (phase != Phase::Draft || plan.asking().next().is_some())
 }
 
 /// Returns the title of a plan; what it is for, or its id, if it has none.
@@ -314,6 +316,9 @@ fn conflict_item(plan: &PlanId, plan_title: &str, version: u64, question: &Merge
 /// Whether the summary of a plan leaves open that something of it waits or runs.
 fn may_wait(head: &PlanSummary) -> bool {
     let counts = &head.counts;
+    if head.phase == Phase::Draft {
+        return head.asking > 0;
+    }
     let waits = matches!(head.phase, Phase::AwaitingApproval | Phase::Failed)
         || head.is_refused()
         || head.asking > 0
@@ -342,7 +347,8 @@ impl Inbox {
                 ..item(InboxKind::Approval, &plan_title)
             });
         }
-        for task in plan.asking().filter(|_| is_under_way) {
+        // In a draft, a worker of another clone asks.
+        for task in plan.asking().filter(|_| is_under_way || state.phase == Phase::Draft) {
             let Some(question) = task.state.question() else { continue };
             let asked = item(InboxKind::Question, &question.text);
             self.items.push(InboxItem {

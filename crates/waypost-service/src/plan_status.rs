@@ -165,9 +165,7 @@ impl Facts {
         let of = |number: u32, one: &str| count(number as usize, one);
         let disputed = || (StatusSign::Asking, of(self.asking + self.disputed, "question"));
         match self.phase {
-            Phase::Completed | Phase::Cancelled | Phase::Failed | Phase::Draft if self.disputed > 0 => {
-                disputed()
-            }
+            Phase::Completed | Phase::Cancelled | Phase::Failed if self.disputed > 0 => disputed(),
             Phase::Completed => (StatusSign::Done, "completed".to_owned()),
             Phase::Cancelled => (StatusSign::Cancelled, "cancelled".to_owned()),
             Phase::Failed if self.failed > 1 => {
@@ -177,7 +175,8 @@ impl Facts {
             Phase::Active if self.is_refused => (StatusSign::Refused, "start refused".to_owned()),
             Phase::AwaitingApproval => (StatusSign::Approval, "needs approval".to_owned()),
             Phase::Active if self.awaits_approval => (StatusSign::Approval, "needs approval".to_owned()),
-            Phase::Active | Phase::Paused if self.asking + self.disputed > 0 => disputed(),
+            // In a draft, a worker of another clone asks.
+            Phase::Active | Phase::Paused | Phase::Draft if self.asking + self.disputed > 0 => disputed(),
             Phase::Active if self.for_people == 1 => (StatusSign::Person, "your task".to_owned()),
             Phase::Active if self.for_people > 1 => {
                 (StatusSign::Person, format!("{} for you", of(self.for_people, "task")))

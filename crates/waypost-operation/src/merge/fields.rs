@@ -1,7 +1,7 @@
 //! Fields: which value of each holds, and what is asked where several do.
 
 use serde_json::Value;
-use waypost_core::{ActorKind, Draft, FORMAT};
+use waypost_core::{Actor, ActorKind, Draft, FORMAT, Hold};
 
 use super::pending::{Pending, Side};
 use super::reading::At;
@@ -106,7 +106,7 @@ impl<'a> Merge<'a> {
             self.held[task as usize] = None;
             return;
         };
-        self.held[task as usize] = serde_json::from_value(writes[last].value.clone()).ok();
+        self.held[task as usize] = hold_of(writes[last].value, self.reading.record(writes[last].at).by());
         let by = writes[last].id;
         for &fact in facts.iter().filter(|&&fact| writes[fact].value.is_null()) {
             self.reading.disposition(writes[fact].at, Disposition::Superseded { by });
@@ -409,4 +409,16 @@ impl<'a> Merge<'a> {
             self.annotations.entry(*task).or_default().add_comment(comment.clone());
         }
     }
+}
+
+/// Returns the hold that an actor's record says. Nobody holds a task in the name of somebody else, or of an open question.
+pub(crate) fn hold_of(value: &Value, author: &Actor) -> Option<Hold> {
+    let mut hold: Hold = serde_json::from_value(value.clone()).ok()?;
+    if author.kind != ActorKind::System {
+        hold.by = author.clone();
+    }
+    if hold.is_dispute() {
+        hold.by = hold.by.unverified();
+    }
+    Some(hold)
 }

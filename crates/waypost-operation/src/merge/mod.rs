@@ -14,6 +14,7 @@ mod register;
 mod result;
 mod structure;
 
+pub(crate) use self::fields::hold_of;
 pub(crate) use self::result::VersionValue;
 pub use self::result::{
     ActionDisposition, AnswerKind, Claim, Conflict, ConflictKind, ConflictVersion, Disposition, Merged,

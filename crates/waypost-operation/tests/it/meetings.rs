@@ -1,8 +1,8 @@
 //! Two clones do something without knowing of each other, and meet.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use waypost_core::{
-    Actor, Command, Comment, Event, Outcome, Phase, Plan, Position, Refusal, Status, Task, TaskChanges,
+    Actor, Command, Comment, Event, Hold, Outcome, Phase, Plan, Position, Refusal, Status, Task, TaskChanges,
 };
 use waypost_operation::{
     Action, Answer, CloneTag, Field, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef,
@@ -428,6 +428,28 @@ fn what_a_person_cancelled_and_another_opened_again_stays_stopped_in_the_other_c
             assert!(state.phase != Phase::Active, "{state:?}");
         }
     }
+}
+
+#[test]
+fn a_hold_that_was_lifted_in_one_clone_arrives_in_the_others_under_the_name_of_its_author() {
+    let (mut a, mut b) = two(&["t"]);
+    let mut c = Place { plan: b.plan.clone(), set: b.set.clone(), by: Actor::person("c"), seconds: 5 };
+    a.does(ask::hold("t"));
+    a.meets(&mut b);
+    b.does(Command::UnholdTask { task: id("t") });
+    c.meets(&mut b);
+    let held = |place: &Place| place.task("t").state.held().map(|hold| hold.by.to_string());
+    assert_eq!(held(&c).as_deref(), Some("person:a (unverified)"));
+    // Nobody holds a task in the name of a part of Waypost.
+    let (a, mut b) = two(&["t"]);
+    let key = a.merged().keys.remove(0);
+    let hold = Hold { by: Actor::system("import"), reason: "run this".into() };
+    let task = Some(TaskRef { name: key.name.clone(), record: key.record.to_string() });
+    let forged = vec![Action::Set { task, field: Field::Held, to: json!(hold), over: vec![] }];
+    let eve = Actor::agent("eve");
+    let record = b.set.record(at(99_999), eve, CloneTag::new("zzz").unwrap(), forged).unwrap();
+    b.receive(vec![ParsedRecord::from(record)]);
+    assert_eq!(held(&b).as_deref(), Some("agent:eve (unverified)"));
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Which plans travel, and the tag of this clone.
 
+use std::path::Path;
+
 use waypost_core::{Actor, ActorKind, PlanId, Timestamp};
 use waypost_git::GitError;
 use waypost_operation::{Action, CloneTag, RecordError};
 use waypost_store::{Purge, StoreError, WriteError};
+use waypost_text::shell_word;
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
@@ -159,6 +162,7 @@ impl Service {
         scan: SecretScan,
     ) -> Result<ShareReply, SharingError> {
         person(by, "share a plan")?;
+        self.refuse_tracked(shared)?;
         if scan == SecretScan::Refuse {
             self.refuse_secrets(shared, plans)?;
         }
@@ -192,6 +196,24 @@ impl Service {
         drop(lock);
         self.publish_locally(shared)?;
         Ok(reply)
+    }
+
+    /// Refuses to share plans that git tracks as files: a checkout would take versions back that have left already.
+    fn refuse_tracked(&self, shared: &SharedBranch) -> Result<(), SharingError> {
+        let location = self.plans().store().location();
+        let Some(folder) = location.strip_prefix("file:").map(Path::new) else { return Ok(()) };
+        if !shared.repository.tracks(folder)? {
+            return Ok(());
+        }
+        let name = shell_word(&folder.display().to_string()).into_owned();
+        Err(SharingError::NoBranch {
+            problem: format!(
+                "git tracks the plans in {name} as files, and a checkout would take back what was shared"
+            ),
+            hint: format!(
+                "run `git rm -r --cached {name}`, add it to .gitignore and commit that; then share the plans"
+            ),
+        })
     }
 
     /// Purges a plan. If it travels, the other clones are told: it is archived there, unless somebody changed it meanwhile.

@@ -175,7 +175,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Everything that waits in active and paused plans and those awaiting approval. If there is more than a page, at
+    /// Everything that waits in open plans. If there is more than a page, at
     /// least one row more than fits.
     fn all(
         &self,
@@ -185,7 +185,7 @@ impl Answer {
         config: &Config,
     ) -> Outcome<Vec<Row>> {
         let mut query = Query {
-            phases: vec![Phase::Active, Phase::Paused, Phase::AwaitingApproval],
+            phases: vec![Phase::Draft, Phase::Active, Phase::Paused, Phase::AwaitingApproval],
             sort: Sort::Id,
             limit: PLANS_PAGE,
             ..Query::default()
@@ -193,7 +193,9 @@ impl Answer {
         let mut rows = Vec::new();
         let may_wait = |head: &&PlanSummary| {
             let open = head.counts.ready + head.counts.blocked + head.counts.in_progress();
-            open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
+            // In a draft, only workers of other clones ask.
+            let waits = head.phase != Phase::Draft || head.asking > 0;
+            open > 0 && waits && from.is_none_or(|from| head.id.as_str() >= from)
         };
         loop {
             let page = plans.heads(&query)?;

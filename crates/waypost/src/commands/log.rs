@@ -1,12 +1,11 @@
 //! `waypost log`: prints the output of a task's attempt. Reads the log file of the run, or the store's copy of it.
 
-use std::borrow::Cow;
-
 use clap::Args;
 use serde_json::json;
 use waypost_core::{Plan, Timestamp};
 use waypost_store::AttemptLog;
 use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path};
+use waypost_text::is_protocol_line;
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
@@ -81,25 +80,30 @@ impl Log {
                 "this log has no timestamps: an earlier version wrote it, or its file is on another machine",
             );
         }
-        context.out.program_output(&with_times(&text, &times));
+        context.out.program_output(&lines_of(&text, &times));
         Ok(())
     }
 }
 
-/// Puts before each line when it was written.
-fn with_times<'a>(text: &'a str, times: &LogTimes) -> Cow<'a, str> {
-    if times.is_empty() {
-        return Cow::Borrowed(text);
-    }
-    let (mut place, mut timed) = (0, String::new());
+/// The lines of a program without those by which it talks to its worker, each with when it was written before it if that is
+/// known.
+fn lines_of(text: &str, times: &LogTimes) -> String {
+    let (mut place, mut lines) = (0, String::new());
     for line in text.split_inclusive('\n') {
         let at = times.at(place).map(Timestamp::to_the_second).unwrap_or_default();
+        place += line.len() as u64;
+        if is_protocol_line(line) {
+            continue;
+        }
+        if times.is_empty() {
+            lines.push_str(line);
+            continue;
+        }
         // A carriage return would put what follows in the place of the time.
         let shown = line.trim_end_matches(['\r', '\n']).rsplit('\r').next().unwrap_or_default();
-        timed.push_str(&format!("{at:19} {shown}\n"));
-        place += line.len() as u64;
+        lines.push_str(&format!("{at:19} {shown}\n"));
     }
-    Cow::Owned(timed)
+    lines
 }
 
 /// Describes how complete a copy is and where the file is.

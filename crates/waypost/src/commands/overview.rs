@@ -239,11 +239,11 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
         Phase::Active if head.goals <= TASKS_READ_MAX || head.asking > 0 => {
             plans.view(&head.id, |plan, _| (waiting_in(plan, config), None, verb_for_ready(plan)))?
         }
+        Phase::Paused | Phase::Draft if head.asking > 0 => (head.asking as usize, None, "next"),
         Phase::Draft if head.goals <= TASKS_READ_MAX && (counts.ready > 0 || head.awaits_approval) => {
             let rejection = |plan: &Plan| Some(plan.rejection()).filter(|said| !said.is_empty());
             plans.view(&head.id, |plan, _| (0, rejection(plan), verb_for_ready(plan)))?
         }
-        Phase::Paused if head.asking > 0 => (head.asking as usize, None, "next"),
         _ => (0, None, "next"),
     };
     let (part, what, command) = if head.phase == Phase::AwaitingApproval {

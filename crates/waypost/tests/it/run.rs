@@ -248,8 +248,19 @@ fn a_log_says_when_its_lines_were_written_if_that_is_known() {
     assert!(lines.iter().all(|(at, _)| is_time(at)), "{timed}");
     fs::remove_file(log.with_extension("times")).unwrap();
     let (plain, said) = text(&workspace.waypost(&["log", "p", "a", "--timestamps"]));
-    assert_eq!(plain, "10%\r100%\nsaid\n");
+    assert_eq!(plain, "100%\nsaid\n");
     assert!(said.contains("no timestamps"), "{said}");
+}
+
+#[test]
+fn a_log_is_shown_without_control_sequences_and_without_the_lines_for_the_worker() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("printf 'waypost:progress 1/2\\n\\033[2J\\033[31mred\\033[0m\\n' >&2"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(0));
+    assert_eq!(text(&workspace.waypost(&["log", "p", "a"])).0, "red\n");
+    let coloured = text(&workspace.waypost(&["log", "p", "a", "--color", "always"])).0;
+    assert!(coloured.contains("\u{1b}[") && !coloured.contains("[2J"), "{coloured:?}");
 }
 
 #[test]

@@ -508,3 +508,50 @@ fn a_remote_that_does_not_answer_keeps_nobody_from_working() {
     let status = String::from_utf8(clones.run(0, &["status"]).stderr).unwrap();
     assert!(status.contains("shared plans do not reach origin: "), "{status}");
 }
+
+#[test]
+#[ignore = "needs git"]
+fn what_a_worker_of_another_clone_asks_waits_for_people_here() {
+    let clones = Clones::new();
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "Plan", "--id", "p", "--task", "one"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.run(1, &["trust"]);
+    clones.sync(1);
+    let claimed = clones.json(1, &["next", "p", "--claim"]);
+    assert!(claimed.to_string().contains("t1"), "{claimed}");
+    clones.json(1, &["ask", "p", "t1", "drop the table?"]);
+    clones.sync(1);
+    clones.sync(0);
+    let waiting = clones.json(0, &["answer"])["waiting"].to_string();
+    assert!(waiting.contains("drop the table?"), "{waiting}");
+    let overview = clones.json(0, &["status"])["waiting"].to_string();
+    assert!(overview.contains("waypost answer p"), "{overview}");
+    let list = clones.json(0, &["list"])["plans"].to_string();
+    assert!(list.contains("1 question"), "{list}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn plans_that_git_tracks_as_files_are_not_shared_as_well() {
+    let clones = Clones::new();
+    let store = |words: &[&str]| clones.run(0, &[&["--store", "file:plans"], words].concat());
+    assert!(store(&["new", "Plan", "--id", "p", "--task", "one"]).status.success());
+    clones.git(&clones.folders[0], &["add", "plans"]);
+    store(&["init", "--git"]);
+    let output = store(&["share", "p"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && err.contains("git rm -r --cached"), "{err}");
+    clones.git(&clones.folders[0], &["rm", "-r", "--quiet", "--cached", "plans"]);
+    assert!(store(&["share", "p"]).status.success());
+    // What is known of shared plans can be read again after a repair.
+    let file = clones.folders[0].join("plans/shared.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() - 20]).unwrap();
+    assert!(!store(&["doctor"]).status.success());
+    store(&["doctor", "--repair"]);
+    let output = store(&["doctor"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(store(&["show", "p"]).status.success());
+}

@@ -17,6 +17,10 @@ impl Plan {
             stop.by = stop.by.as_ref().map(|by| as_known(by, known));
             stop.actor = as_known(&stop.actor, known);
         }
+        for (task, hold) in &mut request.lifted_holds {
+            let known = self.task(task.as_str()).and_then(|task| task.state.held());
+            hold.by = as_known(&hold.by, known.map(|known| &known.by));
+        }
         request
     }
 }
@@ -45,7 +49,7 @@ fn mark_authors(state: &mut TaskState, here: Option<&TaskState>) {
             });
             answer.by = as_known(&answer.by, same.map(|known| &known.by));
         }
-        if let Some(hold) = &mut wanted.held {
+        if let Some(hold) = wanted.held.as_mut().filter(|hold| !hold.is_dispute()) {
             hold.by = as_known(&hold.by, here.and_then(TaskState::held).map(|known| &known.by));
         }
         if let Some(report) = &mut wanted.reported {

@@ -29,6 +29,7 @@ impl Plan {
         if self.version == 0 {
             // What was stopped and resumed before the plan came here does not hold it.
             request.lifted_stop = None;
+            request.lifted_holds.clear();
             let mut draft = request.draft.clone();
             draft.state.archived = false;
             for task in draft.tasks.iter_mut().filter(|task| was_open_at_end(&task.state)) {
@@ -64,7 +65,13 @@ impl Plan {
 
     /// Returns the events of the import; none if it changes nothing.
     fn merging(&self, by: &Actor, at: Timestamp, request: &MergeRequest, to_draft: bool) -> Vec<Event> {
-        let draft = self.as_written_here(&request.draft);
+        let mut draft = self.as_written_here(&request.draft);
+        for (id, hold) in &request.lifted_holds {
+            let task = draft.tasks.iter_mut().find(|task| task.spec.id == *id);
+            if let Some(task) = task.filter(|task| task.state.held().is_none() && !task.state.status.is_finished()) {
+                task.state.change_aside(|aside| aside.held = Some(hold.clone()));
+            }
+        }
         let mut after = self.clone();
         let begins = request.begun && self.state.started_at.is_none();
         let mut events = vec![self.merged(request, to_draft)];
