@@ -95,7 +95,7 @@ impl Pending<'_> {
                 };
                 let more = match self.unseen.saturating_sub(1) {
                     0 => String::new(),
-                    more => format!(", nor {} more", count(more, "change")),
+                    more => format!(", nor {}", count(more, "more change")),
                 };
                 format!(
                     "{first} {}, and had not seen that {by} {}{more}; nothing was removed{also}",

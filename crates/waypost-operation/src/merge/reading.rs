@@ -314,10 +314,8 @@ impl<'a> Reading<'a> {
                 }
                 (Action::Approve { approval }, _) => self.approvals.push((at, approval)),
                 (Action::Delete {}, _) => self.deletes.push(at),
-                (Action::Dismiss { .. }, _) if record.by().kind != ActorKind::Person => {
-                    let why = "only a person answers a question about a merge".to_owned();
-                    self.disposition(at, Disposition::SetAside { why, by: None });
-                }
+                // Only a person answers a question.
+                (Action::Dismiss { .. }, _) if record.by().kind != ActorKind::Person => {}
                 (Action::Dismiss { over }, _) => {
                     // Who keeps a task that was to be removed wants it: a removal has to have seen that.
                     let kept = over.iter().filter_map(|what| removals.get(what)).flatten().copied();

@@ -373,6 +373,10 @@ impl<'a> Run<'a> {
         files: &[TreeFile],
         whole: &BTreeSet<PlanId>,
     ) -> Result<(), SharingError> {
+        // What is read again is found again.
+        for file in files {
+            self.standing.remove(&file.path);
+        }
         let (mut current, mut failed): (Option<Arrived>, Option<SharingError>) = (None, None);
         let (mut read, mut findings) = (BTreeSet::new(), Vec::new());
         let (shared, vouched) = (self.shared, self.vouched(files)?);

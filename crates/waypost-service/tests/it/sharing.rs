@@ -833,6 +833,38 @@ fn a_report_on_a_task_of_a_plan_that_was_archived_in_another_clone_is_kept() {
 
 #[test]
 #[ignore = "needs git"]
+fn a_name_that_several_versions_have_is_answered_with_the_clones_and_records() {
+    let (_ground, a, mut b) = two();
+    b.by = a.by.clone();
+    a.note("p", "one", "from a");
+    b.note("p", "one", "from b");
+    settle(&[&a, &b], "p");
+    let take = |who: &str| a.resolve("p", Some("one"), "notes", AnswerChoice::Take(who.to_owned()));
+    let refused = take("person:a").unwrap_err().to_string();
+    assert!(refused.contains("names several of the versions (person:a in clone "), "{refused}");
+    assert!(refused.contains("name the clone or the record instead"), "{refused}");
+    let tag = a.service.sharing_status().unwrap().tag;
+    assert_eq!(take(&tag).unwrap(), 0);
+    assert_eq!(a.notes("p", "one"), "from a");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_branch_that_is_checked_out_is_why_nothing_leaves() {
+    let (ground, a, _b) = two();
+    ground.git(&a.path, &["checkout", "--quiet", "waypost"]);
+    a.note("p", "one", "waits");
+    let options = SyncOptions { fetch: true, push: true, from: None };
+    let refused = a.service.sync(&a.shared, &options).unwrap_err();
+    let backlog = a.service.sharing_backlog().unwrap();
+    assert_eq!((backlog.problem, backlog.waiting), (Some(refused.to_string()), 1));
+    ground.git(&a.path, &["checkout", "--quiet", "--detach"]);
+    assert!(a.sync().pushed);
+    assert_eq!(a.service.sharing_backlog().unwrap(), waypost_service::SharingBacklog::default());
+}
+
+#[test]
+#[ignore = "needs git"]
 fn a_process_asks_git_once_before_it_names_tasks() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
