@@ -20,6 +20,7 @@ use waypost_store::{Durability, MemoryStore, PlanStore, Query, Sort, Store, open
 use waypost_text::{reveal, sanitize_line};
 
 use crate::actor::{account, evidence};
+use crate::damage;
 use crate::error::{Failure, Outcome};
 use crate::load_config::{self, Folders};
 use crate::options::{Global, Guard};
@@ -30,17 +31,6 @@ use crate::shared_branch::{self, FoundBranch};
 use crate::store_copy::note_copy;
 use crate::store_location::{self, StoreLocation};
 use crate::view::text;
-
-/// What helps with damage.
-const DAMAGE_HINT: &str =
-    "`waypost doctor` names all damage, and `waypost doctor --repair` repairs what it can";
-/// What a warning about a damaged file says.
-const IS_DAMAGED: &str = " is damaged: ";
-/// What it says of a file that version control merged by lines.
-const CONFLICT_MARKER: &str = "a merge left a conflict marker";
-/// How plans travel that version control does not merge by lines.
-const SHARE_INSTEAD: &str =
-    "once it is repaired, `waypost share PLAN` lets a plan travel with the repository without such conflicts";
 
 /// Maximum number of ready tasks named after a write.
 const READY_NAMED_MAX: usize = 5;
@@ -354,23 +344,28 @@ impl Context {
     /// Notes the damage to files of the store, and what to do about it.
     pub fn note_damage(&mut self, warnings: &[String]) {
         warnings.iter().for_each(|warning| self.out.note(warning));
-        if warnings.iter().any(|warning| warning.contains(IS_DAMAGED)) {
-            self.out.note(DAMAGE_HINT);
+        if warnings.iter().any(|warning| damage::is_damage(warning)) {
+            self.out.note(damage::HINT);
         }
-        if warnings.iter().any(|warning| warning.contains(CONFLICT_MARKER)) {
-            self.out.note(SHARE_INSTEAD);
+        if warnings.iter().any(|warning| damage::is_of_version_control(warning)) {
+            self.out.note(damage::SHARE_INSTEAD);
+        }
+    }
+
+    /// Returns the plans of which nothing can be read, if these warnings are about damage.
+    pub fn unreadable_plans(&self, plans: &PlanStore, warnings: &[String]) -> Outcome<Vec<(PlanId, String)>> {
+        match warnings.iter().any(|warning| damage::is_damage(warning)) {
+            true => Ok(plans.unreadable_plans()?),
+            false => Ok(Vec::new()),
         }
     }
 
     /// Fails if nothing can be shown because it is damaged: a plan that cannot be read is not a plan that is not there.
     pub fn refuse_if_all_damaged(&self, warnings: &[String]) -> Outcome {
-        let Some(damage) = warnings.iter().find(|warning| warning.contains(IS_DAMAGED)) else {
+        let Some(damage) = warnings.iter().find(|warning| damage::is_damage(warning)) else {
             return Ok(());
         };
-        let hint = match damage.contains(CONFLICT_MARKER) {
-            true => format!("{DAMAGE_HINT}; {SHARE_INSTEAD}"),
-            false => DAMAGE_HINT.to_owned(),
-        };
+        let hint = damage::with_way_out(damage::HINT, damage);
         Err(Failure { code: "corrupt".to_owned(), ..Failure::failed(damage.as_str(), hint) })
     }
 

@@ -12,6 +12,7 @@ use waypost_text::sanitize;
 
 use waypost_text::reveal;
 
+use crate::damage;
 use crate::runner::{on_task, typeable};
 use crate::view::differences;
 
@@ -235,8 +236,10 @@ impl From<StoreError> for Failure {
                 "pass the cursor that the previous page printed, with the same --sort".to_owned()
             }
             StoreError::BadLocation(_) => "for example --store sqlite:.waypost/waypost.db".to_owned(),
-            StoreError::Corrupt { .. }
-            | StoreError::TooNew { .. }
+            StoreError::Corrupt { .. } => {
+                damage::with_way_out(&hint_text(&ServiceError::Store(error).hint()), &message)
+            }
+            StoreError::TooNew { .. }
             | StoreError::Busy
             | StoreError::HolderStopped { .. }
             | StoreError::Files { .. }

@@ -5,6 +5,7 @@ pub mod actor;
 pub mod approval_prompt;
 pub mod background_sync;
 pub mod context;
+pub mod damage;
 pub mod error;
 pub mod files;
 pub mod foreign_folders;

@@ -121,11 +121,29 @@ fn started_by() -> Option<&'static str> {
     WORDS.get_or_init(words).as_deref()
 }
 
+/// Returns the words that start this program from a shell elsewhere: its name if that is on PATH, its runner, or its path.
+pub fn start_words() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::current_exe().map_or_else(|_| NAME.to_owned(), |program| start_words_for(&program, &path))
+}
+
+fn start_words_for(program: &Path, path: &OsStr) -> String {
+    match words_for(program, path) {
+        Some(words) => words,
+        None if is_installed(path) => NAME.to_owned(),
+        None => shell_word(&program.display().to_string()).into_owned(),
+    }
+}
+
+/// Whether the name of this program is on PATH. While it runs, a runner has its own cache there.
+fn is_installed(path: &OsStr) -> bool {
+    let is_there = |folder: &Path| runner_of(folder).is_none() && folder.join(NAME).is_file();
+    std::env::split_paths(path).any(|folder| is_there(&folder))
+}
+
 fn words_for(program: &Path, path: &OsStr) -> Option<String> {
     let runner = runner_of(program)?;
-    // While it runs, a runner has its own cache on PATH.
-    let is_installed = |folder: &Path| runner_of(folder).is_none() && folder.join(NAME).is_file();
-    if std::env::split_paths(path).any(|folder| is_installed(&folder)) {
+    if is_installed(path) {
         return None;
     }
     let (_, arguments) = RUNNERS.into_iter().find(|(name, _)| *name == runner)?;
@@ -147,6 +165,15 @@ mod tests {
         check("/home/ada/.local/share/uv/tools/waypost/bin/waypost", None);
         check("/usr/lib/node_modules/@waypost/linux-x64/bin/waypost", None);
         check("/usr/bin/waypost", None);
+    }
+
+    #[test]
+    fn what_is_not_on_path_is_started_by_its_path() {
+        let check = |program: &str, expected: &str| {
+            assert_eq!(start_words_for(Path::new(program), OsStr::new("/nowhere")), expected);
+        };
+        check("/opt/way post/waypost", "'/opt/way post/waypost'");
+        check(NPX, "npx -y waypost");
     }
 
     #[test]

@@ -74,6 +74,9 @@ pub enum Event {
         /// How many questions are open.
         #[serde(default, skip_serializing_if = "is_default")]
         questions: u32,
+        /// The tasks about whose removal a person is asked.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removals: Vec<TaskId>,
         /// Whether the plan, which had ended, has open tasks again. Nothing of it runs.
         #[serde(default, skip_serializing_if = "is_default")]
         to_draft: bool,

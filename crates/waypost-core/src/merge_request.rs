@@ -34,6 +34,8 @@ pub struct MergeRequest {
     pub state: String,
     /// How many questions are open.
     pub questions: u32,
+    /// The tasks about whose removal a person is asked.
+    pub removals: Vec<TaskId>,
     /// Ids that mean another task since these records arrived: what the task that had one of them did here does not count for
     /// the one that has it now.
     pub renamed: Vec<TaskId>,

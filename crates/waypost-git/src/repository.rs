@@ -9,6 +9,8 @@ use crate::error::GitError;
 use crate::program::{Access, Git};
 use crate::run::{LOCAL_SECONDS_MAX, Output, REMOTE_SECONDS_MAX, Running, run};
 
+/// The setting that names which bare repositories count.
+const BARE: &str = "safe.bareRepository";
 /// Maximum bytes of the name of a reference or a remote.
 const NAME_BYTES_MAX: usize = 200;
 
@@ -164,8 +166,12 @@ impl Repository {
             folder: folder.to_owned(),
             identity: OnceLock::new(),
         };
-        let output =
-            found.output(Access::Read, &["rev-parse", "--path-format=absolute", "--git-common-dir"], b"")?;
+        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let mut output = found.output(Access::Read, &words, b"")?;
+        if !output.succeeded && output.message.contains(BARE) && found.may_be_bare()? {
+            let words = ["-c", "safe.bareRepository=all"].into_iter().chain(words);
+            output = found.output(Access::Read, &Vec::from_iter(words), b"")?;
+        }
         if !output.succeeded {
             return match output.message.contains("not a git repository") {
                 true => Err(GitError::NoRepository(folder.to_owned())),
@@ -180,6 +186,14 @@ impl Repository {
             _ => found.work_tree()?.unwrap_or_else(|| common.clone()),
         };
         Ok(Self { git_dir, common, folder, ..found })
+    }
+
+    /// Whether a bare repository counts that nothing but its place names. One inside of another repository does not: what it holds,
+    /// others may have committed there.
+    fn may_be_bare(&self) -> Result<bool, GitError> {
+        let is_inside = self.folder.ancestors().any(|folder| folder.join(".git").symlink_metadata().is_ok());
+        let refuses = || Ok(self.users_setting(BARE)?.is_some_and(|value| value == "explicit"));
+        Ok(!is_inside && !refuses()?)
     }
 
     fn work_tree(&self) -> Result<Option<PathBuf>, GitError> {
@@ -206,18 +220,22 @@ impl Repository {
 
     /// Returns the folder of hooks that the configuration names instead of the repository's own.
     pub fn hooks_path(&self) -> Result<Option<String>, GitError> {
-        let words = ["config", "--null", "--show-scope", "--get-all", "core.hooksPath"];
+        Ok(self.users_setting("core.hooksPath")?.filter(|path| !path.is_empty()))
+    }
+
+    /// Returns a setting without ours, which count more.
+    fn users_setting(&self, name: &str) -> Result<Option<String>, GitError> {
+        let words = ["config", "--null", "--show-scope", "--get-all", name];
         let output = self.output(Access::Read, &words, b"")?;
         let listed = String::from_utf8_lossy(&output.text).into_owned();
         let mut parts = listed.split('\0');
         let mut found = None;
         while let (Some(scope), Some(value)) = (parts.next(), parts.next()) {
-            // Ours, which turns hooks off.
             if scope != "command" {
                 found = Some(value.to_owned());
             }
         }
-        Ok(found.filter(|path| !path.is_empty()))
+        Ok(found)
     }
 
     /// Returns the address from which a remote is read, as git resolves it; `None` if there is no such remote. A path is

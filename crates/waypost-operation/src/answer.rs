@@ -102,19 +102,21 @@ pub fn answer(set: &OperationSet, conflict: &Conflict, answer: &Answer) -> Resul
             VersionValue::Field(_) | VersionValue::Shown => return Err(wrong()),
         },
         (ConflictKind::Outcome, Answer::Dismiss) => Action::Retry { task: task.ok_or_else(wrong)?, over },
-        (ConflictKind::Removal | ConflictKind::Delete, Answer::Keep) => {
+        (ConflictKind::Removal | ConflictKind::Delete | ConflictKind::Archive, Answer::Keep) => {
             Action::Dismiss { over: conflict.actions.clone() }
         }
         (ConflictKind::Removal, Answer::Remove) => {
             let tasks = conflict.removes.iter().map(|key| set.reference(key)).collect();
             Action::Remove { tasks, over: set.waiting_about(&conflict.removes) }
         }
-        (ConflictKind::Delete, Answer::Remove) => match set.action(conflict.actions[0]) {
-            Some(Action::Set { field, to, .. }) => {
-                Action::Set { task: None, field: field.clone(), to: to.clone(), over }
+        (ConflictKind::Delete | ConflictKind::Archive, Answer::Remove) => {
+            match set.action(conflict.actions[0]) {
+                Some(Action::Set { field, to, .. }) => {
+                    Action::Set { task: None, field: field.clone(), to: to.clone(), over }
+                }
+                _ => Action::Delete {},
             }
-            _ => Action::Delete {},
-        },
+        }
         (ConflictKind::Dependency, Answer::Dismiss) => Action::Exclude {
             task: task.ok_or_else(wrong)?,
             list: ListField::DependsOn,
@@ -135,7 +137,8 @@ pub fn answer(set: &OperationSet, conflict: &Conflict, answer: &Answer) -> Resul
             | ConflictKind::Dependency
             | ConflictKind::Parent
             | ConflictKind::WorkOfGroup
-            | ConflictKind::Delete,
+            | ConflictKind::Delete
+            | ConflictKind::Archive,
             _,
         ) => return Err(wrong()),
     };

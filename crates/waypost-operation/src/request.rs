@@ -46,7 +46,15 @@ fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
         from: Vec::new(),
         state: set.state_hash(),
         questions: merged.conflicts.len() as u32,
+        removals: removals_asked(merged),
     }
+}
+
+/// Returns the tasks about whose removal a person is asked.
+fn removals_asked(merged: &Merged) -> Vec<TaskId> {
+    let asked: HashSet<&TaskKey> = merged.conflicts.iter().flat_map(|conflict| &conflict.removes).collect();
+    let tasks = merged.keys.iter().zip(&merged.draft.tasks).filter(|(key, _)| asked.contains(key));
+    tasks.map(|(_, task)| task.spec.id.clone()).collect()
 }
 
 /// Returns the last stop of these records, if nothing holds any more. What a person ended and somebody opened again

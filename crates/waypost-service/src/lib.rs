@@ -86,8 +86,8 @@ pub use risk::Risk;
 pub use service::{Guard, LoadConfig, Service, WriteReply, WriteResult, resolve_task};
 pub use sharing::{
     AnswerChoice, ClaimNotice, FindBranch, FoundSecret, KeptAside, OpenQuestions, PlanQuestion, QuestionPage,
-    QuestionRef, ResolveReply, SecretScan, ShareReply, SharedBranch, SharedPlan, SharingCheck, SharingError,
-    SharingStatus, SyncOptions, SyncReport, WithheldPlan, may_resolve,
+    QuestionRef, ResolveReply, SecretScan, ShareReply, SharedBranch, SharedPlan, SharingBacklog,
+    SharingCheck, SharingError, SharingStatus, SyncOptions, SyncReport, WithheldPlan, may_resolve,
 };
 pub use standstill::{approval_note, awaits_approval, may_start_tasks, standstill};
 pub use task_changes::{ChangesPlace, FileChange, TaskChanges, has_worktree, task_changes};

@@ -37,6 +37,8 @@ pub struct Service {
     shown: Arc<ShownPreviews>,
     asked: Arc<AskedQuestions>,
     shared_branch: Option<FindBranch>,
+    /// Set once the local branch was found to be where the store left it.
+    branch_checked: Arc<OnceLock<()>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -170,17 +172,23 @@ impl Service {
             shown: Arc::default(),
             asked: Arc::default(),
             shared_branch: None,
+            branch_checked: Arc::default(),
         }
     }
 
-    /// Returns the service with the branch that shared plans travel on: before it names a task, it reads what is new there.
+    /// Returns the service with the branch that shared plans travel on: before it first names a task, it
+    /// reads what is new there.
     #[must_use]
     pub fn with_shared_branch(self, find: FindBranch) -> Self {
-        Self { shared_branch: Some(find), ..self }
+        Self { shared_branch: Some(find), branch_checked: Arc::default(), ..self }
     }
 
     pub(crate) fn shared_branch(&self) -> Option<&FindBranch> {
         self.shared_branch.as_ref()
+    }
+
+    pub(crate) fn branch_checked(&self) -> &OnceLock<()> {
+        &self.branch_checked
     }
 
     /// Returns the service with the account that vouches for approvals.

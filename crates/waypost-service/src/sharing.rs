@@ -20,7 +20,7 @@ mod share;
 mod sync;
 
 pub use branch::{FindBranch, SharedBranch};
-pub use check::SharingCheck;
+pub use check::{SharingBacklog, SharingCheck};
 pub use claim_notice::ClaimNotice;
 pub use error::SharingError;
 pub use questions::{

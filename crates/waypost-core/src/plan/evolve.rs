@@ -71,7 +71,8 @@ impl Plan {
             Event::PlanRevised { .. } => self.revise_plan(event),
             // The events that follow it change the plan.
             Event::PlanRestored { .. } => {}
-            Event::PlanMerged { to_draft, begun, .. } => {
+            Event::PlanMerged { to_draft, begun, removals, .. } => {
+                self.removals_asked.clone_from(removals);
                 if *begun && self.state.started_at.is_none() {
                     self.state.started_at = Some(at);
                     self.look_at_all();

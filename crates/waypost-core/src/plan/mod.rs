@@ -66,6 +66,8 @@ pub struct Plan {
     running: BTreeSet<u32>,
     /// Tasks that wait for a person's answer.
     asking: BTreeSet<u32>,
+    /// Tasks about whose removal the last merge asks a person.
+    removals_asked: Vec<TaskId>,
     /// The number of tasks that planning marked as atomic.
     atomic: u32,
     /// The number of tasks that their author skips.
@@ -106,6 +108,7 @@ impl Plan {
             counts: [0; 6],
             running: BTreeSet::new(),
             asking: BTreeSet::new(),
+            removals_asked: Vec::new(),
             atomic: 0,
             skips: 0,
             next_number: 1,

@@ -196,6 +196,9 @@ pub enum BlockReason {
     },
 }
 
+const REJECTED: &str = "rejected";
+const CANCELLED: &str = "cancelled";
+
 impl Plan {
     /// Returns the ids of all tasks that wait, directly or not, for one of these tasks.
     pub fn tasks_behind(&self, tasks: &[TaskId]) -> HashSet<TaskId> {
@@ -375,6 +378,16 @@ impl Plan {
         state.rejections.iter().find(|rejection| rejection.work == now).map(|rejection| &rejection.by)
     }
 
+    /// Says what the person did who stopped a draft. What another clone opened again is a draft, too.
+    pub fn draft_stopped_as(&self) -> &'static str {
+        let state = &self.state;
+        let has_rejected = |by: &Actor| state.rejections.iter().any(|rejection| rejection.by == *by);
+        match &state.stopped_by {
+            Some(by) if !has_rejected(by) => CANCELLED,
+            Some(_) | None => REJECTED,
+        }
+    }
+
     /// Says who rejected the plan as it is now, and why; empty if nobody did.
     pub fn rejection(&self) -> String {
         let state = &self.state;
@@ -382,6 +395,9 @@ impl Plan {
             return String::new();
         }
         match (&state.stopped_by, state.reason.as_str()) {
+            (Some(by), _) if self.draft_stopped_as() == CANCELLED => {
+                format!("{by} cancelled it, and it was opened again in another clone")
+            }
             (Some(by), "") => format!("{by} rejected it"),
             (Some(by), reason) => format!("{by} rejected it ({reason:?})"),
             // It was changed, and changed back: the reason of then is gone.

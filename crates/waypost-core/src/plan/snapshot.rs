@@ -12,10 +12,10 @@ use bitcode::{Decode, Encode};
 use super::Plan;
 use super::changes::DirtySets;
 use super::slot::{NONE, Slot};
-use crate::{DependencyRule, PlanId, PlanSpec, PlanState, Status};
+use crate::{DependencyRule, PlanId, PlanSpec, PlanState, Status, TaskId};
 
 /// Must change whenever the meaning of a snapshot's bytes changes; a golden test enforces it.
-const SNAPSHOT_FORMAT: u32 = 16;
+const SNAPSHOT_FORMAT: u32 = 17;
 /// The header: the format, the length of the graph, and a checksum over everything after the header.
 const HEADER_BYTES: usize = 16;
 
@@ -54,6 +54,8 @@ struct Graph {
     held: Vec<u32>,
     /// Tasks that planning marked as atomic.
     atomic: Vec<u32>,
+    /// Tasks about whose removal the last merge asks a person.
+    removals_asked: Vec<TaskId>,
 }
 
 /// A checksum against damage. It takes eight bytes at a time, because it is computed at every load.
@@ -121,6 +123,7 @@ impl Plan {
             reported: places_of(&|slot| slot.reported),
             held: places_of(&|slot| slot.held),
             atomic: places_of(&|slot| slot.atomic),
+            removals_asked: self.removals_asked.clone(),
         });
         let mut bytes = vec![0; HEADER_BYTES];
         bytes.reserve_exact(graph.len() + tasks.len());
@@ -197,6 +200,7 @@ impl Plan {
         self.spec = graph.spec;
         self.state = graph.state;
         self.next_number = graph.next_number;
+        self.removals_asked = graph.removals_asked;
         self.ids = graph.ids;
         let (mut id_start, mut before_start, mut task_start) = (0, 0, tasks_start);
         self.slots.reserve_exact(count);

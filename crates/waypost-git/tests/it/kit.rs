@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use waypost_core::PlanId;
-use waypost_git::{Author, Oid, PlanBranch, Publication, RefName, RemoteName, Repository, Segment};
+use waypost_git::{Author, GitError, Oid, PlanBranch, Publication, RefName, RemoteName, Repository, Segment};
 use waypost_testkit::program_path;
 
 pub(crate) const AT: Author = Author { seconds: 1_700_000_000 };
@@ -54,6 +54,10 @@ impl Folder {
         let path = self.0.join(name);
         git(&self.0, &["clone", "--quiet", from.to_str().unwrap(), path.to_str().unwrap()]);
         self.open(path)
+    }
+
+    pub(crate) fn find(&self, path: &Path) -> Result<Repository, GitError> {
+        Repository::find(&self.environment(), path)
     }
 
     pub(crate) fn open(&self, path: PathBuf) -> Clone {

@@ -239,3 +239,16 @@ fn the_user_s_settings_in_the_environment_count_and_start_no_hook() {
     }
     assert!(!mark.exists());
 }
+
+#[test]
+#[ignore = "needs git"]
+fn a_bare_repository_is_found_unless_it_lies_inside_of_another_one() {
+    let folder = Folder::new();
+    let alone = folder.bare("alone.git");
+    assert_eq!(folder.open(alone.clone()).repository.common_folder(), alone);
+    let around = folder.repository("around");
+    let inside = folder.bare("around/inside.git");
+    let found = folder.find(&inside);
+    assert!(found.is_err(), "what it names, others may have committed: {found:?}");
+    assert_eq!(around.repository.common_folder(), around.path.join(".git"));
+}

@@ -1,7 +1,7 @@
 //! What clones disagree about in a plan, as `plan_get` reports it. Only people answer, so no tool does.
 
 use serde_json::{Value, json};
-use waypost_core::PlanId;
+use waypost_core::{PlanId, TaskId};
 use waypost_service::Conflict;
 use waypost_text::count;
 
@@ -59,6 +59,20 @@ pub(super) fn about_task(call: &Call, plan: &PlanId, task: &str) -> Vec<Value> {
     let open = open(call, plan);
     let about = open.iter().filter(|conflict| conflict.task.as_ref().is_some_and(|of| of.as_str() == task));
     about.take(LISTED_MAX).map(details).collect()
+}
+
+/// Adds the questions about a task to the reply of whoever works on it: what was read is one version of several.
+pub(super) fn add_about_task(call: &Call, plan: &PlanId, task: &TaskId, answer: &mut Answer) {
+    let asked = about_task(call, plan, task.as_str());
+    if asked.is_empty() {
+        return;
+    }
+    let subjects: Vec<&str> = asked.iter().filter_map(|question| question["about"].as_str()).collect();
+    let said = format!(
+        "\nclones disagree about {}: what is shown may change, a person decides",
+        subjects.join(", ")
+    );
+    answer.add("conflicts", asked, &said);
 }
 
 fn details(conflict: &Conflict) -> Value {

@@ -13,7 +13,7 @@ use waypost_service::{
 use waypost_text::quote;
 
 use super::arguments::{ArgumentForm, Arguments, Problems};
-use super::{plan_facts, plan_ref};
+use super::{merge_questions, plan_facts, plan_ref};
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -103,6 +103,7 @@ fn claim_reply(call: &Call, written: &WriteReply, task: &TaskId) -> Result<Answe
     let resolved = call.resolved_to(&written.plan, task)?;
     let mut answer = call.read(&written.plan, |plan| taken(call, plan, task, &before))??;
     plan_facts::add_resolved(&resolved, &mut answer);
+    merge_questions::add_about_task(call, &written.plan, task, &mut answer);
     Ok(answer)
 }
 

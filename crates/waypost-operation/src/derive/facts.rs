@@ -14,6 +14,9 @@ use crate::record::{ParsedRecord, Prerequisite, Record};
 use crate::set::{OperationSet, TaskKey};
 use waypost_core::{ActorKind, TaskId};
 
+/// A write of a field, or an outcome: its record, and the writes that it names.
+pub(super) type KnownWrite<'a> = (&'a Record, &'a [RecordId]);
+
 /// The records that are known, asked about single tasks. Only what is contested costs a merge.
 pub(super) struct KnownFacts<'a> {
     pub(super) set: &'a OperationSet,
@@ -48,25 +51,35 @@ impl<'a> KnownFacts<'a> {
         self.merged.get_or_init(|| merge(self.set))
     }
 
-    /// Returns which of these writes another one replaces. What clones disagree about, only a person decides: an agent or a
-    /// worker replaces what it wrote itself, and the question stays open.
+    /// Returns which writes another one replaces, of those that nothing replaced. What clones disagree about, only a person
+    /// decides: an agent or a worker replaces what it wrote itself, and the question stays open.
     pub(super) fn replaced(
         &self,
         stamp: &Stamp,
         task: Option<&TaskKey>,
         kind: &ConflictKind,
-        mut facts: Vec<RecordId>,
+        writes: Vec<KnownWrite<'a>>,
     ) -> Vec<RecordId> {
-        if stamp.by.kind == ActorKind::Person || facts.len() < 2 {
+        let is_person = stamp.by.kind == ActorKind::Person;
+        let mut facts = facts(&writes);
+        // Where an agent named several writes, these may be facts all the same.
+        let names_several =
+            |write: &KnownWrite<'_>| write.1.len() > 1 && write.0.by().kind != ActorKind::Person;
+        if facts.len() < 2 && !(is_person && writes.iter().any(names_several)) {
             return facts;
         }
         let is_asked = |conflict: &&Conflict| conflict.key.as_ref() == task && conflict.kind == *kind;
-        if self.merged().conflicts.iter().any(|conflict| is_asked(&conflict)) {
-            facts.retain(|id| {
-                let record = self.set.get(*id).and_then(ParsedRecord::known);
-                record.is_some_and(|record| (record.by(), record.from()) == (&stamp.by, &stamp.from))
-            });
+        let Some(conflict) = self.merged().conflicts.iter().find(is_asked) else { return facts };
+        if is_person {
+            facts.extend(conflict.actions.iter().map(|action| action.record));
+            facts.sort_unstable();
+            facts.dedup();
+            return facts;
         }
+        facts.retain(|id| {
+            let record = self.set.get(*id).and_then(ParsedRecord::known);
+            record.is_some_and(|record| (record.by(), record.from()) == (&stamp.by, &stamp.from))
+        });
         facts
     }
 
@@ -75,24 +88,30 @@ impl<'a> KnownFacts<'a> {
     }
 
     /// Returns the writes of a field of a task, or of the plan, that nothing replaced.
-    pub(super) fn writes(&self, task: Option<&TaskKey>, field: &Field) -> Vec<RecordId> {
+    pub(super) fn facts(&self, task: Option<&TaskKey>, field: &Field) -> Vec<RecordId> {
+        facts(&self.writes(task, field))
+    }
+
+    /// Returns the writes of a field of a task, or of the plan.
+    pub(super) fn writes(&self, task: Option<&TaskKey>, field: &Field) -> Vec<KnownWrite<'a>> {
         let about = match task {
             Some(task) => self.set.about(task),
             None => self.set.about_plan(),
         };
-        facts(about.iter().filter_map(|(record, action)| {
+        let writes = about.into_iter().filter_map(|(record, action)| {
             if let Action::Set { field: set, over, .. } = action
                 && set == field
             {
-                return Some((*record, over.as_slice()));
+                return Some((record, over.as_slice()));
             }
             let is_create = matches!(action, Action::Create(_)) && task.is_none();
-            is_create.then_some((*record, [].as_slice()))
-        }))
+            is_create.then_some((record, [].as_slice()))
+        });
+        writes.collect()
     }
 
-    /// Returns the outcomes and retries of a task that nothing replaced, and whether an outcome is among what is known.
-    pub(super) fn outcomes(&self, task: &TaskKey) -> (Vec<RecordId>, bool) {
+    /// Returns the outcomes and retries of a task, and whether an outcome is among what is known.
+    pub(super) fn outcomes(&self, task: &TaskKey) -> (Vec<KnownWrite<'a>>, bool) {
         let about = self.set.about(task);
         let mut has_outcome =
             self.set.get(task.record).and_then(|record| record.known()).is_some_and(|record| {
@@ -101,14 +120,14 @@ impl<'a> KnownFacts<'a> {
             })
             });
         has_outcome |= about.iter().any(|(_, action)| matches!(action, Action::Report { .. }));
-        let found = facts(about.iter().filter_map(|(record, action)| {
+        let writes = about.into_iter().filter_map(|(record, action)| {
             if let Action::Report { over, .. } | Action::Retry { over, .. } = action {
-                Some((*record, over.as_slice()))
+                Some((record, over.as_slice()))
             } else {
                 None
             }
-        }));
-        (found, has_outcome)
+        });
+        (writes.collect(), has_outcome)
     }
 
     /// Returns the records that ask on behalf of a task and have no answer.
@@ -202,11 +221,13 @@ impl<'a> KnownFacts<'a> {
 }
 
 /// Returns the writes that no other one names.
-fn facts<'w>(writes: impl Iterator<Item = (&'w Record, &'w [RecordId])>) -> Vec<RecordId> {
-    let writes: Vec<(RecordId, &[RecordId])> = writes.map(|(record, over)| (record.id(), over)).collect();
-    let replaced: HashSet<RecordId> =
-        writes.iter().flat_map(|(id, over)| over.iter().filter(move |older| *older != id)).copied().collect();
+fn facts(writes: &[KnownWrite<'_>]) -> Vec<RecordId> {
+    let replaced: HashSet<RecordId> = writes
+        .iter()
+        .flat_map(|(by, over)| over.iter().filter(|older| **older != by.id()))
+        .copied()
+        .collect();
     let found: BTreeSet<RecordId> =
-        writes.into_iter().map(|(id, _)| id).filter(|id| !replaced.contains(id)).collect();
+        writes.iter().map(|(record, _)| record.id()).filter(|id| !replaced.contains(id)).collect();
     found.into_iter().collect()
 }

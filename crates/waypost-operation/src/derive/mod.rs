@@ -337,7 +337,7 @@ impl<'a> Change<'a> {
                 continue;
             }
             let Some(key) = self.known.key(id) else { continue };
-            let over = self.known.writes(Some(&key), &Field::Place);
+            let over = self.known.facts(Some(&key), &Field::Place);
             let task = Some(self.known.reference(&key));
             sets.push(Action::Set { task, field: Field::Place, to: Value::from(place.as_str()), over });
         }
@@ -364,8 +364,8 @@ impl<'a> Change<'a> {
     /// Returns the outcomes and retries that the author of the version replaces, and whether an outcome is among those that
     /// are known.
     fn ends(&self, task: &TaskKey) -> (Vec<RecordId>, bool) {
-        let (facts, has_outcome) = self.known.outcomes(task);
-        (self.known.replaced(self.stamp, Some(task), &ConflictKind::Outcome, facts), has_outcome)
+        let (writes, has_outcome) = self.known.outcomes(task);
+        (self.known.replaced(self.stamp, Some(task), &ConflictKind::Outcome, writes), has_outcome)
     }
 
     /// Returns tasks in an order that depends on the plan alone, parents before their children.
@@ -568,7 +568,7 @@ impl<'a> Change<'a> {
         else {
             return;
         };
-        let over = self.known.writes(Some(&key), &Field::Held);
+        let over = self.known.facts(Some(&key), &Field::Held);
         let to = serde_json::to_value(new).unwrap_or_default();
         self.actions.push(Action::Set {
             task: Some(self.known.reference(&key)),
@@ -852,7 +852,7 @@ impl<'a> Change<'a> {
         }
         let (old, new) = (self.before.state(), self.after.state());
         if old.archived != new.archived {
-            let over = self.known.writes(None, &Field::Archived);
+            let over = self.known.facts(None, &Field::Archived);
             let to = Value::from(new.archived);
             self.actions.push(Action::Set { task: None, field: Field::Archived, to, over });
             let over = self.known.deletes();

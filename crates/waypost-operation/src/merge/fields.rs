@@ -5,7 +5,7 @@ use waypost_core::{Actor, ActorKind, Draft, FORMAT, Hold};
 
 use super::pending::{Pending, Side};
 use super::reading::At;
-use super::register::{Write, merged, replaced_by, replaced_by_those_who_may};
+use super::register::{Write, merged};
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Merge, PlaceOfTask};
 use crate::field::{Contest, Field};
@@ -41,12 +41,21 @@ impl<'a> Merge<'a> {
     }
 
     pub(super) fn set_field(&mut self, task: u32, field: &Field, writes: &[Write<'a, &'a Value>]) {
+        let initial = field.of_task(&self.specs[task as usize]);
         let replaced = match *field == Field::Held {
             // What a person holds, only a person lifts.
-            true => replaced_by_those_who_may(writes, |hold, lift| {
-                hold.value.is_null() || !self.is_by_person(hold.at) || self.is_by_person(lift.at)
-            }),
-            false => replaced_by(writes),
+            true => self.replaced(
+                writes,
+                |merge, hold, lift| {
+                    hold.value.is_null() || !merge.is_by_person(hold.at) || merge.is_by_person(lift.at)
+                },
+                |_, _| false,
+            ),
+            false => self.replaced(
+                writes,
+                |_, _, _| true,
+                |merge, facts| merge.is_contested(field, Some(&initial), writes, facts),
+            ),
         };
         let facts = self.facts(writes, &replaced);
         if *field == Field::Parent {
@@ -66,7 +75,6 @@ impl<'a> Merge<'a> {
             }
             return;
         }
-        let initial = field.of_task(&self.specs[task as usize]);
         let shown = self.chosen(Some(task), field, Some(&initial), writes, &facts);
         let disputed = shown.as_ref().is_none_or(|(_, is_disputed)| *is_disputed);
         if let Some((to, _)) = shown {
@@ -77,6 +85,28 @@ impl<'a> Merge<'a> {
             self.specs[task as usize].work = None;
             self.disputed.insert(task);
         }
+    }
+
+    /// Whether values of a field that were set without knowledge of each other are a question.
+    fn is_contested(
+        &self,
+        field: &Field,
+        initial: Option<&Value>,
+        writes: &[Write<'_, &Value>],
+        facts: &[usize],
+    ) -> bool {
+        if *field == Field::Parent {
+            let parent = |fact: &usize| self.parent_of(&writes[*fact]);
+            return facts.iter().any(|fact| parent(fact) != parent(&facts[0]));
+        }
+        let is_asked = !is_same(writes, facts) && field.contest() != Contest::LastHolds;
+        is_asked && merged_text(field, initial, writes, facts).is_none()
+    }
+
+    /// Returns the task that a write gives as the parent.
+    fn parent_of(&self, write: &Write<'_, &Value>) -> Option<u32> {
+        let text = write.value.as_str()?;
+        self.reading.resolve(self.set, &text.parse::<TaskRef>().ok()?, self.reading.record(write.at))
     }
 
     /// Whether a person wrote this.
@@ -134,31 +164,14 @@ impl<'a> Merge<'a> {
     ) -> Option<(Value, bool)> {
         let last = *facts.last()?;
         let shown = writes[last].value.clone();
-        if facts.iter().all(|&fact| *writes[fact].value == shown) || field.contest() == Contest::LastHolds {
+        if is_same(writes, facts) || field.contest() == Contest::LastHolds {
             return Some((shown, false));
         }
-        if field.contest() == Contest::Text {
-            let texts: Vec<Write<'a, &str>> = writes
-                .iter()
-                .map(|write| Write {
-                    at: write.at,
-                    id: write.id,
-                    over: write.over,
-                    value: write.value.as_str().unwrap_or_default(),
-                })
-                .collect();
-            let text = merged(initial.and_then(Value::as_str), &texts, facts);
-            // Two edits that each leave something must not leave a task without a description.
-            let is_fine = |text: &String| {
-                let is_gone = *field == Field::Description && text.trim().is_empty();
-                !is_gone && field.check_bytes(text.len()).is_ok()
-            };
-            if let Some(text) = text.filter(is_fine) {
-                for &fact in facts {
-                    self.reading.disposition(writes[fact].at, Disposition::MergedText);
-                }
-                return Some((Value::from(text), false));
+        if let Some(text) = merged_text(field, initial, writes, facts) {
+            for &fact in facts {
+                self.reading.disposition(writes[fact].at, Disposition::MergedText);
             }
+            return Some((Value::from(text), false));
         }
         let is_text = shown.is_string()
             && !matches!(
@@ -199,19 +212,15 @@ impl<'a> Merge<'a> {
             item: None,
             actions,
             by: None,
+            unseen: 0,
         });
     }
 
     /// Collects the places that a task could have: what holds, newest first, then what held before.
     pub(super) fn set_parent(&mut self, task: u32, writes: &[Write<'a, &'a Value>], facts: &[usize]) {
-        let reading = &self.reading;
-        let parent = |write: &Write<'a, &'a Value>| {
-            let text = write.value.as_str()?;
-            reading.resolve(self.set, &text.parse::<TaskRef>().ok()?, reading.record(write.at))
-        };
         let place = |place: usize, is_fact: bool| PlaceOfTask {
             at: writes[place].at,
-            parent: parent(&writes[place]),
+            parent: self.parent_of(&writes[place]),
             is_fact,
             is_set: true,
         };
@@ -220,7 +229,7 @@ impl<'a> Merge<'a> {
         places.extend(older.map(|older| place(older, false)));
         let first = self.places[task as usize].pop();
         places.extend(first.map(|first| PlaceOfTask { is_fact: false, ..first }));
-        let is_disputed = facts.iter().any(|&fact| parent(&writes[fact]) != parent(&writes[facts[0]]));
+        let is_disputed = self.is_contested(&Field::Parent, None, writes, facts);
         self.places[task as usize] = places;
         if is_disputed {
             self.ask_about_field(Some(task), &Field::Parent, writes, facts, false);
@@ -291,7 +300,7 @@ impl<'a> Merge<'a> {
 
     /// Archives the plan if the last one who said anything about it archived it, and had seen everything else.
     fn archive(&mut self, draft: &mut Draft, was_archived: bool, writes: &[Write<'a, &'a Value>]) {
-        let replaced = replaced_by(writes);
+        let replaced = self.replaced(writes, |_, _, _| true, |_, _| false);
         let mut facts = self.facts(writes, &replaced);
         facts.retain(|&fact| {
             let by = self.reading.dismissed.get(&self.reading.action_ref(writes[fact].at)).copied();
@@ -314,7 +323,7 @@ impl<'a> Merge<'a> {
         match self.unseen_by(at) {
             Some(unseen) => {
                 let actions = facts.iter().map(|&fact| self.reading.action_ref(writes[fact].at)).collect();
-                self.ask_to_delete(at, unseen, "archived the plan", actions);
+                self.ask_to_delete(at, unseen, ConflictKind::Archive, actions);
             }
             None => {
                 let by = self.reading.record(at).by();
@@ -343,7 +352,11 @@ impl<'a> Merge<'a> {
             }))
             .collect();
         writes.sort_by_key(|write| write.at);
-        let replaced = replaced_by(&writes);
+        let replaced = self.replaced(
+            &writes,
+            |_, _, _| true,
+            |merge, facts| merge.is_contested(field, None, &writes, facts),
+        );
         let facts: Vec<usize> = (0..writes.len()).filter(|&place| replaced[place].is_none()).collect();
         let is_begun = |at: At| begun.iter().any(|(other, _, _)| *other == at);
         for (write, by) in writes.iter().zip(&replaced) {
@@ -352,27 +365,14 @@ impl<'a> Merge<'a> {
             }
         }
         let shown = writes[*facts.last()?].value.clone();
-        if facts.iter().all(|&fact| *writes[fact].value == shown) {
+        if is_same(&writes, &facts) {
             return Some(shown);
         }
-        if field.contest() == Contest::Text {
-            let texts: Vec<Write<'_, &str>> = writes
-                .iter()
-                .map(|write| Write {
-                    at: write.at,
-                    id: write.id,
-                    over: write.over,
-                    value: write.value.as_str().unwrap_or_default(),
-                })
-                .collect();
-            if let Some(text) =
-                merged(None, &texts, &facts).filter(|text| field.check_bytes(text.len()).is_ok())
-            {
-                for &fact in facts.iter().filter(|&&fact| !is_begun(writes[fact].at)) {
-                    self.reading.disposition(writes[fact].at, Disposition::MergedText);
-                }
-                return Some(Value::from(text));
+        if let Some(text) = merged_text(field, None, &writes, &facts) {
+            for &fact in facts.iter().filter(|&&fact| !is_begun(writes[fact].at)) {
+                self.reading.disposition(writes[fact].at, Disposition::MergedText);
             }
+            return Some(Value::from(text));
         }
         let mut sides = Vec::new();
         for &fact in &facts {
@@ -394,6 +394,7 @@ impl<'a> Merge<'a> {
             item: None,
             actions,
             by: None,
+            unseen: 0,
         });
         Some(shown)
     }
@@ -421,4 +422,31 @@ pub(crate) fn hold_of(value: &Value, author: &Actor) -> Option<Hold> {
         hold.by = hold.by.unverified();
     }
     Some(hold)
+}
+
+/// Whether these writes say the same.
+fn is_same(writes: &[Write<'_, &Value>], facts: &[usize]) -> bool {
+    facts.iter().all(|&fact| writes[fact].value == writes[facts[0]].value)
+}
+
+/// Returns what the texts of these writes come to together, if the field is a text and they do not overlap.
+fn merged_text(
+    field: &Field,
+    initial: Option<&Value>,
+    writes: &[Write<'_, &Value>],
+    facts: &[usize],
+) -> Option<String> {
+    if field.contest() != Contest::Text {
+        return None;
+    }
+    let texts = writes.iter().map(|write| Write {
+        at: write.at,
+        id: write.id,
+        over: write.over,
+        value: write.value.as_str().unwrap_or_default(),
+    });
+    let text = merged(initial.and_then(Value::as_str), &Vec::from_iter(texts), facts)?;
+    // Two edits that each leave something must not leave a task without a description.
+    let is_gone = *field == Field::Description && text.trim().is_empty();
+    (!is_gone && field.check_bytes(text.len()).is_ok()).then_some(text)
 }

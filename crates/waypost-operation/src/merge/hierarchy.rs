@@ -104,6 +104,7 @@ impl<'a> Merge<'a> {
             item: None,
             actions,
             by,
+            unseen: 0,
         });
     }
 
@@ -136,6 +137,7 @@ impl<'a> Merge<'a> {
             item: Some(Value::from(on.to_string())),
             actions,
             by,
+            unseen: 0,
         });
     }
 
@@ -238,6 +240,7 @@ impl<'a> Merge<'a> {
                 item: None,
                 actions: applied.iter().map(|at| self.reading.action_ref(*at)).collect(),
                 by: None,
+                unseen: 0,
             });
         }
     }

@@ -28,7 +28,7 @@ use waypost_core::{Digest, Hold, PlannerNotes, TaskExtras, TaskSpec, TaskState, 
 
 use self::pending::{Pending, Side, SideAct};
 use self::reading::{At, Reading};
-use crate::action::{ListField, TaskStart};
+use crate::action::{ActionRef, ListField, TaskStart};
 use crate::causality::Causality;
 use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
@@ -60,6 +60,9 @@ pub fn merge(set: &OperationSet) -> Merged {
     };
     merge.run()
 }
+
+/// Maximum number of acts that a question about a removal describes.
+const UNSEEN_SHOWN_MAX: usize = 20;
 
 /// The dependencies of each task, with the place of each in the total order.
 type Dependencies = HashMap<u32, Vec<((u32, u32, u32), u32)>>;
@@ -124,27 +127,31 @@ impl<'a> Merge<'a> {
             family.retain(|&task| merge.is_here(task));
             family
         };
-        for (at, named, by) in removals_set_aside {
+        for RemovalSetAside { at, tasks: named, unseen, answers } in removals_set_aside {
             let tasks = removed(&self, &named);
-            let action = self.reading.action_ref(at);
+            let mut actions = vec![self.reading.action_ref(at)];
+            actions.extend(answers);
             let record = self.reading.record(at);
-            let unseen = self.act_on(by, &named);
+            let acts = unseen.iter().take(UNSEEN_SHOWN_MAX).map(|&unseen| Side {
+                record: self.reading.records[unseen as usize],
+                to: VersionValue::Shown,
+                act: Some(self.act_on(unseen, &named)),
+            });
+            let acts: Vec<Side<'_>> = acts.collect();
             let named: Vec<u32> = named.into_iter().filter(|&task| self.is_here(task)).collect();
             let words = format!("removed {}", vec!["{}"; named.len()].join(", "));
-            let by_record = self.reading.records[by as usize];
+            let removal = Side { record, to: VersionValue::Shown, act: Some(SideAct::new(words, named)) };
             self.pending.push(Pending {
                 task: tasks.first().copied(),
                 kind: ConflictKind::Removal,
-                sides: vec![
-                    Side { record, to: VersionValue::Shown, act: Some(SideAct::new(words, named)) },
-                    Side { record: by_record, to: VersionValue::Shown, act: Some(unseen) },
-                ],
+                sides: std::iter::once(removal).chain(acts).collect(),
                 shown: None,
                 answers: &[AnswerKind::Keep, AnswerKind::Remove],
                 tasks,
                 item: None,
-                actions: vec![action],
-                by: Some(self.reading.records[by as usize]),
+                actions,
+                by: Some(self.reading.records[unseen[0] as usize]),
+                unseen: unseen.len(),
             });
         }
         let names = self.names();
@@ -173,10 +180,11 @@ impl<'a> Merge<'a> {
         causality.saw_each(record, others)
     }
 
-    /// Decides which removals hold: those whose authors had seen everything that touches their tasks. Returns the others,
-    /// with a record that they had not seen.
-    fn remove(&mut self) -> Vec<(At, Vec<u32>, u32)> {
-        let mut set_aside = Vec::new();
+    /// Decides which removals hold: those whose authors had seen everything that touches their tasks. Returns the others. A
+    /// person is asked about them, so an agent that had seen such a question does not answer it with another removal.
+    fn remove(&mut self) -> Vec<RemovalSetAside> {
+        let mut set_aside: Vec<RemovalSetAside> = Vec::new();
+        let mut informed = Vec::new();
         for (at, tasks, over) in std::mem::take(&mut self.reading.removals) {
             if let Some(by) = self.reading.dismissed.get(&self.reading.action_ref(at)) {
                 let by = *by;
@@ -189,32 +197,64 @@ impl<'a> Merge<'a> {
             touches.dedup();
             touches.retain(|&touch| !over.contains(&self.reading.records[touch as usize].id()));
             let saw = self.saw_each(at.0, &touches);
-            match touches.iter().zip(saw).find(|(_, saw)| !saw) {
-                Some((by, _)) => set_aside.push((at, tasks, *by)),
-                None => {
-                    let by = self.reading.record(at).id();
-                    tasks.iter().for_each(|&task| self.gone[task as usize] = Some(by));
-                }
+            let unseen = touches.into_iter().zip(saw).filter(|(_, saw)| !saw).map(|(touch, _)| touch);
+            let unseen: Vec<u32> = unseen.collect();
+            match unseen.is_empty() {
+                true => informed.push((at, tasks)),
+                false => set_aside.push(RemovalSetAside { at, tasks, unseen, answers: Vec::new() }),
             }
         }
-        set_aside.retain(|(at, tasks, by)| {
-            let removals: Vec<Option<RecordId>> =
-                tasks.iter().map(|&task| self.gone[task as usize]).collect();
-            // Others removed all of it, having seen everything.
-            if let Some(Some(by)) =
-                removals.iter().all(Option::is_some).then(|| removals.last().copied().flatten())
-            {
-                self.reading.disposition(*at, Disposition::Superseded { by });
-                return false;
+        let mut waiting = Vec::new();
+        for (at, tasks) in informed {
+            let mut asked = Vec::new();
+            if !self.is_by_person(at) {
+                let about =
+                    set_aside.iter().filter(|other| other.tasks.iter().any(|one| tasks.contains(one)));
+                asked.extend(about.map(|other| other.at));
+                let records: Vec<u32> = asked.iter().map(|other| other.0).collect();
+                let mut saw = self.saw_each(at.0, &records).into_iter();
+                asked.retain(|_| saw.next() == Some(true));
             }
-            let (why, by) = (
-                "it would remove what its author had not seen".to_owned(),
-                self.reading.records[*by as usize].id(),
-            );
-            self.reading.disposition(*at, Disposition::SetAside { why, by: Some(by) });
-            true
-        });
+            waiting.push((at, tasks, asked));
+        }
+        loop {
+            let is_open = |asked: &At| set_aside.iter().any(|other| other.at == *asked);
+            let (held, free): (Vec<_>, Vec<_>) =
+                waiting.into_iter().partition(|(_, _, asked)| asked.iter().any(is_open));
+            waiting = held;
+            if free.is_empty() {
+                break;
+            }
+            for (at, tasks, _) in free {
+                let by = self.reading.record(at).id();
+                tasks.iter().for_each(|&task| self.gone[task as usize] = Some(by));
+            }
+            set_aside.retain(|removal| !self.is_removed_anyway(removal));
+        }
+        for removal in &set_aside {
+            let why = "it would remove what its author had not seen".to_owned();
+            let by = Some(self.reading.records[removal.unseen[0] as usize].id());
+            self.reading.disposition(removal.at, Disposition::SetAside { why, by });
+        }
+        for (at, _, asked) in waiting {
+            let answer = self.reading.action_ref(at);
+            for removal in set_aside.iter_mut().filter(|removal| asked.contains(&removal.at)) {
+                removal.answers.push(answer);
+                let why = "a person is asked whether to remove it".to_owned();
+                let by = Some(self.reading.record(removal.at).id());
+                self.reading.disposition(at, Disposition::SetAside { why, by });
+            }
+        }
         set_aside
+    }
+
+    /// Whether others removed all of it, having seen everything.
+    fn is_removed_anyway(&mut self, removal: &RemovalSetAside) -> bool {
+        let gone: Option<Vec<RecordId>> =
+            removal.tasks.iter().map(|&task| self.gone[task as usize]).collect();
+        let Some(by) = gone.and_then(|gone| gone.last().copied()) else { return false };
+        self.reading.disposition(removal.at, Disposition::Superseded { by });
+        true
     }
 
     /// Says what a record did to one of these tasks.
@@ -279,6 +319,16 @@ impl<'a> Merge<'a> {
         }
         SideAct::new("changed {}", tasks.first().copied())
     }
+}
+
+/// A removal whose author had not seen everything.
+struct RemovalSetAside {
+    at: At,
+    tasks: Vec<u32>,
+    /// The records that its author had not seen, at least one.
+    unseen: Vec<u32>,
+    /// Removals of agents that had seen the question.
+    answers: Vec<ActionRef>,
 }
 
 /// What a task was added with.

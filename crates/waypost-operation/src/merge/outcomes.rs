@@ -6,7 +6,7 @@ use waypost_core::{
 
 use super::pending::{Pending, Side, SideAct};
 use super::reading::{At, OutcomeWrite};
-use super::register::{Write, replaced_by_those_who_may};
+use super::register::Write;
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Added, Merge, add_tokens};
 use crate::action::{Action, ActionRef, OutcomeKind};
@@ -52,14 +52,24 @@ impl<'a> Merge<'a> {
     }
 
     pub(super) fn end_task(&mut self, task: u32, writes: &[Write<'a, OutcomeWrite<'a>>]) {
-        let replaced = replaced_by_those_who_may(writes, |end, newer| {
-            !(self.is_by_person(end.at) && is_stop(&end.value)) || self.is_by_person(newer.at)
-        });
-        let facts = self.facts(writes, &replaced);
         let kind = |fact: usize| match &writes[fact].value {
             OutcomeWrite::Report { outcome, .. } => Some(*outcome),
             OutcomeWrite::Retry => None,
         };
+        let replaced = self.replaced(
+            writes,
+            |merge, end, newer| {
+                !(merge.is_by_person(end.at) && is_stop(&end.value)) || merge.is_by_person(newer.at)
+            },
+            |_, facts| {
+                let mut kinds: Vec<OutcomeKind> = facts.iter().filter_map(|&fact| kind(fact)).collect();
+                if kinds.contains(&OutcomeKind::Done) {
+                    kinds.retain(|kind| *kind != OutcomeKind::Reported);
+                }
+                kinds.iter().any(|other| *other != kinds[0])
+            },
+        );
+        let facts = self.facts(writes, &replaced);
         let mut ends: Vec<usize> = facts.iter().copied().filter(|&fact| kind(fact).is_some()).collect();
         let Some(&last) = ends.last() else { return };
         // An outcome beats a retry that did not see it.
@@ -95,6 +105,7 @@ impl<'a> Merge<'a> {
                 item: None,
                 actions: ends.iter().map(|&end| self.reading.action_ref(writes[end].at)).collect(),
                 by: None,
+                unseen: 0,
             });
             return;
         }
@@ -192,7 +203,7 @@ impl<'a> Merge<'a> {
                 continue;
             }
             let actions = vec![self.reading.action_ref(at)];
-            self.ask_to_delete(at, other, "deleted the plan", actions);
+            self.ask_to_delete(at, other, ConflictKind::Delete, actions);
         }
         by.is_some()
     }
@@ -231,7 +242,8 @@ impl<'a> Merge<'a> {
     }
 
     /// Asks whether a plan is to be gone that somebody else changed meanwhile.
-    pub(super) fn ask_to_delete(&mut self, at: At, other: u32, act: &str, actions: Vec<ActionRef>) {
+    pub(super) fn ask_to_delete(&mut self, at: At, other: u32, kind: ConflictKind, actions: Vec<ActionRef>) {
+        let act = if kind == ConflictKind::Archive { "archived the plan" } else { "deleted the plan" };
         let (record, by) = (self.reading.record(at), self.reading.records[other as usize]);
         let why = "its author had not seen everything".to_owned();
         self.reading.disposition(at, Disposition::SetAside { why, by: Some(by.id()) });
@@ -250,7 +262,7 @@ impl<'a> Merge<'a> {
         };
         self.pending.push(Pending {
             task: None,
-            kind: ConflictKind::Delete,
+            kind,
             sides: vec![
                 Side { record, to: VersionValue::Shown, act: Some(SideAct::new(act, [])) },
                 Side { record: by, to: VersionValue::Shown, act: Some(unseen) },
@@ -261,6 +273,7 @@ impl<'a> Merge<'a> {
             item: None,
             actions,
             by: Some(by),
+            unseen: 0,
         });
     }
 

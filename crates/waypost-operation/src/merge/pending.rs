@@ -8,6 +8,7 @@ use crate::ids::{RecordId, TaskRef};
 use crate::record::Record;
 use crate::set::TaskKey;
 use waypost_core::TaskId;
+use waypost_text::count;
 
 /// One side of a question.
 pub(super) struct Side<'a> {
@@ -50,6 +51,8 @@ pub(super) struct Pending<'a> {
     pub(super) actions: Vec<ActionRef>,
     /// The record that something does not go with.
     pub(super) by: Option<&'a Record>,
+    /// Of a removal, how many records its author had not seen.
+    pub(super) unseen: usize,
 }
 
 impl Pending<'_> {
@@ -90,8 +93,12 @@ impl Pending<'_> {
                     true => String::new(),
                     false => format!("; to remove it now removes {} as well", below.join(", ")),
                 };
+                let more = match self.unseen.saturating_sub(1) {
+                    0 => String::new(),
+                    more => format!(", nor {}", count(more, "more change")),
+                };
                 format!(
-                    "{first} {}, and had not seen that {by} {}; nothing was removed{also}",
+                    "{first} {}, and had not seen that {by} {}{more}; nothing was removed{also}",
                     removed.unwrap_or_default(),
                     unseen.unwrap_or_default()
                 )
@@ -113,7 +120,7 @@ impl Pending<'_> {
                 )
             }
             ConflictKind::WorkOfGroup => "it has children, so its own work is set aside".to_owned(),
-            ConflictKind::Delete => {
+            ConflictKind::Delete | ConflictKind::Archive => {
                 let (deleted, unseen) = (self.sides.first().map(did), self.sides.get(1).map(did));
                 let (deleted, unseen) = (deleted.unwrap_or_default(), unseen.unwrap_or_default());
                 let by = other.unwrap_or_default();
@@ -158,7 +165,8 @@ impl Pending<'_> {
                 | ConflictKind::Dependency
                 | ConflictKind::Parent
                 | ConflictKind::WorkOfGroup
-                | ConflictKind::Delete => Vec::new(),
+                | ConflictKind::Delete
+                | ConflictKind::Archive => Vec::new(),
             },
             item: self.item,
             actions: self.actions,

@@ -12,7 +12,7 @@ use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
 use crate::record::{Prerequisite, Record};
 use crate::set::OperationSet;
-use waypost_core::{Actor, Comment, ExternalTaskRef, Json, Lock, LockMode, StopKind};
+use waypost_core::{Actor, ActorKind, Comment, ExternalTaskRef, Json, Lock, LockMode, StopKind};
 
 /// The number of a record in the total order, and the place of an action in it.
 pub(super) type At = (u32, u32);
@@ -314,6 +314,8 @@ impl<'a> Reading<'a> {
                 }
                 (Action::Approve { approval }, _) => self.approvals.push((at, approval)),
                 (Action::Delete {}, _) => self.deletes.push(at),
+                // Only a person answers a question.
+                (Action::Dismiss { .. }, _) if record.by().kind != ActorKind::Person => {}
                 (Action::Dismiss { over }, _) => {
                     // Who keeps a task that was to be removed wants it: a removal has to have seen that.
                     let kept = over.iter().filter_map(|what| removals.get(what)).flatten().copied();

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::Merge;
+use super::reading::At;
 use crate::ids::RecordId;
 use waypost_core::merged_texts;
 
@@ -9,38 +11,61 @@ use waypost_core::merged_texts;
 #[derive(Clone)]
 pub(super) struct Write<'a, T> {
     /// The number of the record, and the place of the action in it.
-    pub(super) at: (u32, u32),
+    pub(super) at: At,
     pub(super) id: RecordId,
     pub(super) over: &'a [RecordId],
     pub(super) value: T,
 }
 
-/// Returns, for each write, the place of the last one that replaces it.
-pub(super) fn replaced_by<T>(writes: &[Write<'_, T>]) -> Vec<Option<usize>> {
-    replaced_by_those_who_may(writes, |_, _| true)
-}
-
-/// Returns the same, where `may` says whether the author of the second write may replace the first.
-pub(super) fn replaced_by_those_who_may<'a, T>(
-    writes: &[Write<'a, T>],
-    may: impl Fn(&Write<'a, T>, &Write<'a, T>) -> bool,
-) -> Vec<Option<usize>> {
-    let mut by = vec![None; writes.len()];
-    let places = places_of(writes);
-    for (place, write) in writes.iter().enumerate() {
+impl<'a> Merge<'a> {
+    /// Returns, for each write, the place of the last one that replaces it. `may` says whether the author of the second
+    /// write may replace the first; `is_contested` says whether writes contradict each other. What clones disagree about,
+    /// only a person settles: then an agent or a worker replaces no more than what it wrote itself in that clone.
+    pub(super) fn replaced<T>(
+        &mut self,
+        writes: &[Write<'_, T>],
+        may: impl Fn(&Self, &Write<'_, T>, &Write<'_, T>) -> bool,
+        is_contested: impl Fn(&Self, &[usize]) -> bool,
+    ) -> Vec<Option<usize>> {
+        let mut by = vec![None; writes.len()];
+        let places = places_of(writes);
         // In one record the last write counts.
-        if let Some(last) = places.get(&write.id).filter(|last| **last != place) {
-            by[place] = Some(*last);
+        for (place, write) in writes.iter().enumerate() {
+            by[place] = places.get(&write.id).copied().filter(|last| *last != place);
         }
-    }
-    for (place, write) in writes.iter().enumerate() {
-        for older in write.over.iter().filter(|older| **older != write.id) {
-            if let Some(&older) = places.get(older).filter(|&&older| may(&writes[older], write)) {
+        // The writes so far that nothing replaced.
+        let mut open: BTreeSet<usize> = BTreeSet::new();
+        for (place, write) in writes.iter().enumerate() {
+            let named = write.over.iter().filter(|older| **older != write.id);
+            let named = named.filter_map(|older| places.get(older)).copied();
+            let mut named: BTreeSet<usize> =
+                named.filter(|&older| may(self, &writes[older], write)).collect();
+            if !named.is_empty() && !self.is_by_person(write.at) {
+                let others: Vec<usize> = open.difference(&named).copied().collect();
+                let records: Vec<u32> = others.iter().map(|&other| writes[other].at.0).collect();
+                let saw = if records.is_empty() { Vec::new() } else { self.saw_each(write.at.0, &records) };
+                let seen = others.into_iter().zip(saw).filter(|(_, saw)| *saw).map(|(other, _)| other);
+                let seen: BTreeSet<usize> = seen.chain(named.iter().copied()).collect();
+                if seen.len() > 1 && is_contested(self, &Vec::from_iter(seen)) {
+                    named.retain(|&older| self.is_same_author(writes[older].at, write.at));
+                }
+            }
+            for older in named {
                 by[older] = Some(place);
+                open.remove(&older);
+            }
+            if by[place].is_none() {
+                open.insert(place);
             }
         }
+        by
     }
-    by
+
+    /// Whether the same actor wrote both in the same clone.
+    fn is_same_author(&self, one: At, other: At) -> bool {
+        let author = |at: At| (self.reading.record(at).by(), self.reading.record(at).from());
+        author(one) == author(other)
+    }
 }
 
 fn places_of<T>(writes: &[Write<'_, T>]) -> HashMap<RecordId, usize> {

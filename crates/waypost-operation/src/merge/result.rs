@@ -115,6 +115,8 @@ pub enum ConflictKind {
     WorkOfGroup,
     /// Somebody deleted the plan while others changed it.
     Delete,
+    /// Somebody archived the plan while others changed it.
+    Archive,
 }
 
 impl ConflictKind {
@@ -128,6 +130,7 @@ impl ConflictKind {
             Self::Parent => "parent".to_owned(),
             Self::WorkOfGroup => "work".to_owned(),
             Self::Delete => "delete".to_owned(),
+            Self::Archive => "archive".to_owned(),
         }
     }
 }

@@ -11,8 +11,8 @@ use waypost_core::{
     Task, TaskId, TaskSpec, Timestamp, validate,
 };
 use waypost_operation::{
-    Answer, AnswerKind, CloneTag, Conflict, Disposition, Inserted, Merged, OperationSet, ParsedRecord,
-    Record, RecordId, Stamp, answer, derive, merge, merge_request, settle_request, share,
+    Answer, AnswerKind, CloneTag, Conflict, ConflictKind, Disposition, Inserted, Merged, OperationSet,
+    ParsedRecord, Record, RecordId, Stamp, answer, derive, merge, merge_request, settle_request, share,
 };
 use waypost_testkit::SeededRng;
 
@@ -48,6 +48,7 @@ fn whatever_clones_do_they_come_to_the_same_plan() {
             "gone",
             "removal",
             "outcome",
+            "forged",
             "record",
         ] {
             assert!(seen.get(what).is_some_and(|&count| count > 0), "{what} came up: {seen:?}");
@@ -95,6 +96,8 @@ impl World {
             let clone = self.dice.below(self.clones.len());
             if self.dice.chance(75) || self.clones[clone].plan.version() == 0 {
                 self.act(clone);
+            } else if self.dice.chance(5) {
+                self.forge(clone);
             } else {
                 let from = self.dice.below(self.clones.len());
                 let percent = if self.dice.chance(80) { 100 } else { 60 };
@@ -191,6 +194,27 @@ impl World {
             return self.import_as(clone, request);
         }
         self.agrees(clone, &format!("after {command:?} → {events:?}"));
+    }
+
+    /// Somebody who may push answers a question in the name of an agent, as no clone lets one.
+    fn forge(&mut self, clone: usize) {
+        let asked: Vec<Conflict> = merge(&self.clones[clone].set).conflicts;
+        let answerable = |conflict: &&Conflict| {
+            matches!(conflict.kind, ConflictKind::Field(_) | ConflictKind::Outcome | ConflictKind::Removal)
+        };
+        let Some(conflict) = asked.iter().find(answerable) else { return };
+        let given = self.some_answer(conflict);
+        let (now, set) = (self.now(), &self.clones[clone].set);
+        let from = CloneTag::new("zzz").unwrap();
+        let actions = answer(set, conflict, &given).unwrap();
+        let record = set.record(now, Actor::agent("eve"), from, actions).unwrap();
+        let id = record.id();
+        self.acknowledge(clone, vec![record]);
+        *self.seen.entry("forged".to_owned()).or_default() += 1;
+        let left = merge(&self.clones[clone].set).conflicts;
+        let is_left = |other: &Conflict| (&other.task, &other.subject) == (&conflict.task, &conflict.subject);
+        assert!(left.iter().any(is_left), "{given:?} of an agent answers {conflict:?}");
+        self.import(clone, &[id]);
     }
 
     /// A clone gets records of another one, in any order, some of them twice.

@@ -235,6 +235,13 @@ fn a_question_about_a_removal_says_what_the_other_did_and_what_would_go_as_well(
     );
     let sides: Vec<&str> = conflict.versions.iter().map(|version| version.value.as_str()).collect();
     assert_eq!(sides, ["removed t", "added child below t"]);
+    // What is removed with an answer, somebody has read.
+    b.does(ask::comment("t", "still needed"));
+    a.meets(&mut b);
+    let conflict = a.merged().conflicts.remove(0);
+    assert!(conflict.text.contains("added child below t, nor 1 more change; nothing"), "{}", conflict.text);
+    let sides: Vec<&str> = conflict.versions.iter().map(|version| version.value.as_str()).collect();
+    assert_eq!(sides, ["removed t", "added child below t", "commented on t"]);
 }
 
 #[test]
@@ -466,6 +473,123 @@ fn machine_work_that_a_person_skipped_here_waits_if_it_is_opened_elsewhere() {
     assert!(b.task("t").state.held().is_some(), "nothing that travels starts a machine");
 }
 
+/// A record that no clone of an agent writes.
+fn forged(set: &OperationSet, actions: Vec<Action>) -> ParsedRecord {
+    let from = CloneTag::new("zzz").unwrap();
+    ParsedRecord::from(set.record(at(99_999), Actor::agent("eve"), from, actions).unwrap())
+}
+
+fn notes_of(task: &str, text: &str) -> Command {
+    let changes = TaskChanges { notes: Some(text.into()), ..TaskChanges::default() };
+    Command::ReviseTask { task: id(task), changes: Box::new(changes) }
+}
+
+/// The subjects of the open questions, and how many versions each has.
+fn open_questions(place: &Place) -> Vec<(String, usize)> {
+    let conflicts = place.merged().conflicts.into_iter();
+    conflicts.map(|conflict| (conflict.subject, conflict.versions.len())).collect()
+}
+
+#[test]
+fn no_record_of_an_agent_settles_what_clones_disagree_about() {
+    for names in [2, 1] {
+        let (mut a, mut b) = two(&["t", "u"]);
+        a.does(notes_of("t", "by a"));
+        b.does(notes_of("t", "by b"));
+        for (place, outcome) in [(&mut a, crate::kit::done()), (&mut b, crate::kit::failed())] {
+            place.does(Command::Activate);
+            place.does(ask::finish("u", outcome));
+        }
+        a.meets(&mut b);
+        let asked = vec![("notes".to_owned(), 2), ("outcome".to_owned(), 2)];
+        assert_eq!(open_questions(&a), asked);
+        let about = |subject: &str| {
+            let found = a.merged().conflicts.into_iter().find(|conflict| conflict.subject == subject);
+            let versions: Vec<RecordId> = found.unwrap().versions.iter().map(|one| one.record).collect();
+            versions[..names].to_vec()
+        };
+        let task = |name: &str| TaskRef { name: id(name), record: root_reference(&a.set).record };
+        let (text, outcome) = (Some("by eve".to_owned()), waypost_operation::OutcomeKind::Done);
+        let set = Action::Set {
+            task: Some(task("t")),
+            field: Field::Notes,
+            to: Value::from("by eve"),
+            over: about("notes"),
+        };
+        let over = about("outcome");
+        let report = Action::Report { task: task("u"), outcome, text, output: None, evidence: None, over };
+        let first = forged(&a.set, vec![set, report]);
+        a.receive(vec![first]);
+        a.meets(&mut b);
+        let mut c =
+            Place { plan: Plan::blank(plan_id()), set: a.set.clone(), by: Actor::person("c"), seconds: 5 };
+        c.import();
+        let asked = vec![("notes".to_owned(), 3), ("outcome".to_owned(), 3)];
+        for place in [&a, &b, &c] {
+            assert_eq!(open_questions(place), asked, "with {names} of them named");
+            assert_eq!(place.task("u").state.status, Status::Pending);
+        }
+        // An edit of a person who has seen all of it settles it, and so does an answer.
+        b.does(notes_of("t", "settled"));
+        assert_eq!(open_questions(&b), [("outcome".to_owned(), 3)]);
+        let done = b.merged().conflicts.remove(0).versions.remove(0).record;
+        answers(&mut b, Answer::Take(done));
+        a.meets(&mut b);
+        assert_eq!((open_questions(&a), a.task("t").spec.notes.as_str()), (vec![], "settled"));
+    }
+}
+
+#[test]
+fn an_agent_replaces_what_clones_agree_about() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(notes_of("t", "1\n2\n3\n4\n5"));
+    a.meets(&mut b);
+    a.does(notes_of("t", "one\n2\n3\n4\n5"));
+    b.does(notes_of("t", "1\n2\n3\n4\nfive"));
+    a.meets(&mut b);
+    b.by = Actor::agent("zed");
+    b.does(notes_of("t", "by zed"));
+    a.meets(&mut b);
+    assert_eq!((a.questions(), a.task("t").spec.notes.as_str()), (vec![], "by zed"));
+}
+
+#[test]
+fn no_agent_removes_a_task_while_a_person_is_asked_about_its_removal() {
+    for (given, is_kept) in [(Answer::Keep, true), (Answer::Remove, false)] {
+        let (mut a, mut b) = two(&["t", "u"]);
+        let remove = Command::RemoveTask { task: id("t"), detach: true };
+        a.does(remove.clone());
+        b.does(ask::comment("t", "still needed"));
+        a.meets(&mut b);
+        let asked = a.questions();
+        assert_eq!(asked.len(), 1);
+        for place in [&a, &b] {
+            let refused = place.plan.decide(&Actor::agent("eve"), at(100_000), &remove);
+            let Err(Refusal::OnlyAPerson { what, .. }) = refused else { panic!("{refused:?}") };
+            assert_eq!(what, "answer a question about a merge");
+            assert!(place.plan.decide(&Actor::person("p"), at(100_000), &remove).is_ok());
+        }
+        let task = TaskRef { name: id("t"), record: root_reference(&a.set).record };
+        let record = forged(&a.set, vec![Action::Remove { tasks: vec![task], over: Vec::new() }]);
+        b.receive(vec![record]);
+        a.meets(&mut b);
+        assert_eq!((a.questions(), b.questions()), (asked.clone(), asked));
+        assert!(a.plan.task("t").is_some() && b.plan.task("t").is_some());
+        answers(&mut b, given);
+        a.meets(&mut b);
+        assert!(a.questions().is_empty() && b.questions().is_empty(), "{:?}", a.questions());
+        assert_eq!((a.plan.task("t").is_some(), b.plan.task("t").is_some()), (is_kept, is_kept));
+        if is_kept {
+            // What is answered binds no agent.
+            assert!(a.plan.decide(&Actor::agent("eve"), at(100_000), &remove).is_ok());
+            a.by = Actor::agent("zed");
+            a.does(remove);
+            a.meets(&mut b);
+            assert!(b.plan.task("t").is_none() && b.questions().is_empty());
+        }
+    }
+}
+
 #[test]
 fn descriptions_that_would_merge_to_nothing_are_a_question() {
     let describe = |text: &str| {
@@ -685,6 +809,19 @@ fn a_task_that_a_person_cancelled_is_opened_by_no_agent_of_another_clone() {
 }
 
 #[test]
+fn a_cancellation_that_another_clone_undid_is_named_as_one() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    a.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "no money".into() });
+    a.meets(&mut b);
+    b.does(ask::retry("t"));
+    a.meets(&mut b);
+    assert_eq!(a.plan.state().phase, Phase::Draft);
+    assert_eq!(a.plan.rejection(), "person:a cancelled it, and it was opened again in another clone");
+    let refused = a.plan.decide(&Actor::agent("z"), at(1_000_000), &Command::Activate).unwrap_err();
+    assert!(refused.to_string().contains("person:a cancelled the plan"), "{refused}");
+}
+
+#[test]
 fn a_plan_that_is_archived_beside_a_change_stays_with_a_question() {
     for (given, archived) in [(Answer::Keep, false), (Answer::Remove, true)] {
         let (mut a, mut b) = two(&["t", "u"]);
@@ -698,6 +835,7 @@ fn a_plan_that_is_archived_beside_a_change_stays_with_a_question() {
             (a.questions(), b.questions()),
             (asked.map(str::to_owned).to_vec(), asked.map(str::to_owned).to_vec())
         );
+        assert_eq!(a.merged().conflicts[0].subject, "archive");
         assert!(!a.plan.state().archived && !b.plan.state().archived);
         answers(&mut b, given.clone());
         a.meets(&mut b);

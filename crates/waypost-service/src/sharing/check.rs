@@ -2,18 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use waypost_core::PlanId;
+use serde::Serialize;
+use waypost_core::{PlanId, Timestamp};
 use waypost_git::{Damage, Oid, TreeFile};
 use waypost_operation::Record;
 use waypost_store::{PlanState, SharedScope};
 
 use super::branch::SharedBranch;
 use super::error::SharingError;
-use super::rows;
+use super::rows::{self, SeenRemote};
 use crate::service::Service;
 
 /// Maximum number of records of a plan that a finding names.
 const NAMED_MAX: usize = 3;
+
+/// What waits to leave for the remote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SharingBacklog {
+    /// Why it does not leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The number of records that wait.
+    pub waiting: usize,
+}
 
 /// What a check of the shared plans found, one line each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,12 +92,13 @@ impl Service {
     }
 
     /// Returns the number of records that wait to be published or pushed, and why the remote was not reached last.
-    pub fn sharing_backlog(&self) -> Result<(usize, Option<String>), SharingError> {
-        let mut found = (0, None);
+    pub fn sharing_backlog(&self) -> Result<SharingBacklog, SharingError> {
+        let mut found = SharingBacklog::default();
         self.plans().store().read(&mut |read| {
-            found = (0, rows::seen_remote(read)?.problem);
+            let SeenRemote { problem, since, waiting, .. } = rows::seen_remote(read)?;
+            found = SharingBacklog { problem, since, waiting };
             for (plan, _) in rows::shares(read)? {
-                found.0 += rows::count(read, SharedScope::Unpublished(&plan))?;
+                found.waiting += rows::count(read, SharedScope::Unpublished(&plan))?;
             }
             Ok(())
         })?;

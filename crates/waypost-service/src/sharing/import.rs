@@ -43,8 +43,8 @@ pub(super) struct Imported {
     pub(super) aside: Option<String>,
     /// Whether another store writes under the tag of this one: it is a copy, or this one is a backup of it.
     pub(super) is_twin: bool,
-    /// Records that are stored and do not count, with the reason.
-    pub(super) refused: Vec<String>,
+    /// Records that are stored and do not count, with the reason; `None` if nothing was read.
+    pub(super) refused: Option<Vec<String>>,
 }
 
 /// How the records of a plan stand here.
@@ -182,9 +182,9 @@ impl Service {
             false if imported.new > 0 => put.push(rows::withheld_row(plan, &shared.address)),
             true | false => {}
         }
-        let is_new: BTreeSet<RecordId> = new_ids.iter().copied().collect();
-        let refused = set.refused().into_iter().filter(|(id, _)| is_new.contains(id));
-        imported.refused = refused.map(|(id, why)| format!("plan {plan}: record {id}: {why}")).collect();
+        let refused = set.refused().into_iter();
+        let refused = refused.map(|(id, why)| format!("plan {plan}: record {id}: {why}"));
+        imported.refused = Some(refused.collect());
         imported.aside.clone_from(&share.problem);
         let stored = self.store_import(plan, version, command, &share, &put)?;
         Ok(stored.map(|stored| Imported { changed: stored.changed, ..imported }))

@@ -325,6 +325,9 @@ fn chosen<'a>(questions: &'a [MergeQuestion], of: QuestionRef<'_>) -> Result<&'a
     }
 }
 
+/// Characters of a record's id that name it in a message.
+const RECORD_CHARS: usize = 8;
+
 /// Finds the version that a person names: by author, clone or record.
 fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, SharingError> {
     let wanted = match choice {
@@ -346,14 +349,21 @@ fn answer_of(conflict: &Conflict, choice: &AnswerChoice) -> Result<Answer, Shari
     match found[..] {
         [one] => Ok(Answer::Take(one.record)),
         _ => {
-            let names = conflict
-                .versions
-                .iter()
-                .map(|version| format!("{} ({} in {})", version.record, version.by, version.from));
-            let names = names.collect::<Vec<_>>().join(", ");
-            let how = if found.is_empty() { "names none" } else { "names several" };
+            let is_ambiguous = !found.is_empty();
+            if !is_ambiguous {
+                found = conflict.versions.iter().collect();
+            }
+            let names = found.iter().map(|version| {
+                let record = version.record.prefix(RECORD_CHARS);
+                format!("{} in clone {}, record {record}", version.by, version.from)
+            });
+            let names = names.collect::<Vec<_>>().join("; ");
+            let (how, next) = match is_ambiguous {
+                true => ("names several", ": name the clone or the record instead"),
+                false => ("names none", ""),
+            };
             Err(SharingError::BadAnswer(format!(
-                "{} {how} of the versions: {names}",
+                "{} {how} of the versions ({names}){next}",
                 waypost_text::quote(wanted)
             )))
         }

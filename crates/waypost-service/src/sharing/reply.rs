@@ -28,6 +28,8 @@ pub struct SyncReport {
     pub pushed: bool,
     /// Whether something was sent to the remote.
     pub sent: bool,
+    /// The number of records on the branch that the remote does not have, as far as is known here; 0 if it was not asked.
+    pub waiting: usize,
     /// Plans with records that came neither from here nor from the trusted remote. Nothing is pushed before a person
     /// accepts them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -35,6 +37,9 @@ pub struct SyncReport {
     /// Why the remote could not be read or written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_problem: Option<String>,
+    /// Whether the remote's branch holds something else than plans.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remote_overwritten: bool,
     /// What was not believed or could not be read, by commit, file and line.
     pub findings: Vec<String>,
     /// Plans of the branch that are not imported.

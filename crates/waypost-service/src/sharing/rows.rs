@@ -1,9 +1,11 @@
 //! What the store keeps about shared plans: the tag of this clone, how far each plan was turned into records, the records,
 //! and which of them the branch does not hold yet.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use waypost_core::PlanId;
+use waypost_core::{PlanId, Timestamp};
 use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Record, RecordId};
 use waypost_store::{Read, SharedGroup, SharedKeys, SharedRow, SharedScope, StoreError, Transaction};
 
@@ -14,6 +16,7 @@ const PAGE: usize = 500;
 const TAG: &str = "tag";
 const BRANCH: &str = "branch";
 const REMOTE: &str = "remote";
+const FINDINGS: &str = "findings";
 
 /// What is known of a shared plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +75,12 @@ pub(super) struct SeenRemote {
     /// Why it could not be reached.
     #[serde(default)]
     pub(super) problem: Option<String>,
+    /// Since when shared plans do not leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) since: Option<Timestamp>,
+    /// The number of records that wait for it.
+    #[serde(default)]
+    pub(super) waiting: usize,
     /// The commits of the trusted remote that went into the local branch and may not be imported yet. Somebody can force
     /// the remote's branch back meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,6 +116,21 @@ pub(super) fn seen_branch(read: &mut dyn Read) -> Result<Option<SeenBranch>, Sto
 
 pub(super) fn seen_remote(read: &mut dyn Read) -> Result<SeenRemote, StoreError> {
     Ok(own(read, REMOTE)?.unwrap_or_default())
+}
+
+/// Returns what the last import could not read or did not believe, by file or plan.
+pub(super) fn findings(read: &mut dyn Read) -> Result<BTreeMap<String, Vec<String>>, StoreError> {
+    Ok(own(read, FINDINGS)?.unwrap_or_default())
+}
+
+pub(super) fn put_findings(
+    write: &mut dyn Transaction,
+    findings: &BTreeMap<String, Vec<String>>,
+) -> Result<(), StoreError> {
+    let found: BTreeMap<&String, &Vec<String>> =
+        findings.iter().filter(|(_, found)| !found.is_empty()).collect();
+    let value = if found.is_empty() { None } else { Some(text(&found)?) };
+    write.put(waypost_store::Record::Shared(SharedScope::Clone, FINDINGS, value.as_deref()))
 }
 
 pub(super) fn put_tag(write: &mut dyn Transaction, tag: &DrawnTag) -> Result<(), StoreError> {

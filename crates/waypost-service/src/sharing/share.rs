@@ -69,7 +69,8 @@ impl Service {
             })
         };
         let mut found = known()?;
-        if found.is_some() && self.import_moved_branch() {
+        // Git takes longer than the write. A store that is replaced under a running process is beyond help.
+        if found.is_some() && self.branch_checked().get().is_none() && self.import_moved_branch() {
             found = known()?;
         }
         Ok(found.map(|drawn| drawn.tag.to_string()))
@@ -82,12 +83,14 @@ impl Service {
         let Some(shared) = self.shared_branch().and_then(|find| find().ok()) else { return false };
         let Ok(seen) = self.plans().store().query(rows::seen_branch) else { return false };
         let Ok(Some(tip)) = shared.branch().tip() else { return false };
-        if seen.is_some_and(|seen| seen.commit == tip.commit.as_str()) {
-            return false;
-        }
+        let is_unmoved = seen.is_some_and(|seen| seen.commit == tip.commit.as_str());
         // Whoever has the lock imports it, too.
-        let is_free = self.plans().store().try_lock(LOCK).is_ok_and(|lock| lock.is_some());
-        is_free && self.publish_locally(&shared).is_ok()
+        let is_free = || self.plans().store().try_lock(LOCK).is_ok_and(|lock| lock.is_some());
+        let is_imported = !is_unmoved && is_free() && self.publish_locally(&shared).is_ok();
+        if is_unmoved || is_imported {
+            self.branch_checked().get_or_init(|| ());
+        }
+        is_imported
     }
 
     /// Returns the tag of this clone, drawn when it is first needed. A store that was copied draws another one, after the

@@ -1,7 +1,7 @@
 //! Publishes, fetches, joins, imports and pushes. Every step can be killed and done again: what a record is, its id says,
 //! and what the branch holds, the branch says.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -60,6 +60,13 @@ struct Run<'a> {
     aside: BTreeSet<KeptAside>,
     from: BTreeSet<String>,
     changed: BTreeSet<PlanId>,
+    /// What cannot be read or is not believed, by file, or by plan for what follows from its records.
+    standing: BTreeMap<String, Vec<String>>,
+}
+
+/// The name of what stands about the records of a plan. No file of the branch is called like that.
+fn records_of(plan: &PlanId) -> String {
+    format!("plan {plan}")
 }
 
 impl Service {
@@ -80,8 +87,22 @@ impl Service {
         let mut run = Run::new(self, shared)?;
         shared.branch().clean()?;
         drop(lock);
-        run.sync(options)?;
+        if let Err(error) = run.sync(options) {
+            if let SharingError::Git(GitError::CheckedOut { .. }) = &error {
+                self.note_remote_problem(&error.to_string())?;
+            }
+            return Err(error);
+        }
         run.finish(options)
+    }
+
+    /// Remembers why shared plans do not leave, so that it can be shown until they do.
+    fn note_remote_problem(&self, problem: &str) -> Result<(), SharingError> {
+        let (store, now) = (self.plans().store(), self.now()?);
+        let before = store.query(rows::seen_remote)?;
+        let since = before.since.or(Some(now));
+        let remote = SeenRemote { problem: Some(problem.to_owned()), since, ..before };
+        Ok(store.write(&mut |write| rows::put_seen_remote(write, &remote))?)
     }
 
     /// Creates the branch with nothing but its format, if it is not there.
@@ -115,17 +136,23 @@ impl<'a> Run<'a> {
             ..SyncReport::default()
         };
         let (aside, from, changed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Ok(Self { service, shared, tag, report, aside, from, changed })
+        let standing = service.plans().store().query(rows::findings)?;
+        Ok(Self { service, shared, tag, report, aside, from, changed, standing })
     }
 
     fn author(&self) -> Result<Author, SharingError> {
         Ok(Author { seconds: self.service.now()?.as_micros().div_euclid(1_000_000) })
     }
 
-    fn find(&mut self, damage: impl IntoIterator<Item = String>) {
-        for finding in damage {
-            if self.report.findings.len() < FINDINGS_MAX && !self.report.findings.contains(&finding) {
-                self.report.findings.push(finding);
+    /// Keeps what is wrong with files, until they change.
+    fn note_damage(&mut self, damage: Vec<Damage>) {
+        let mut known: usize = self.standing.values().map(Vec::len).sum();
+        for damage in damage {
+            let finding = damage.to_string();
+            let of_file = self.standing.entry(damage.path).or_default();
+            if known < FINDINGS_MAX && !of_file.contains(&finding) {
+                of_file.push(finding);
+                known += 1;
             }
         }
     }
@@ -224,6 +251,7 @@ impl<'a> Run<'a> {
             Ok(()) => Ok(Some(theirs)),
             Err(GitError::NotOurs { problem, .. }) => {
                 self.report.remote_problem = Some(format!("{tracking} {problem}"));
+                self.report.remote_overwritten = true;
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -296,7 +324,10 @@ impl<'a> Run<'a> {
     fn put_seen(&self, tip: Option<&Oid>) -> Result<(), SharingError> {
         let name = self.shared.name.as_str().to_owned();
         let seen = tip.map(|tip| SeenBranch { name, commit: tip.to_string() });
-        Ok(self.service.plans().store().write(&mut |write| rows::put_seen_branch(write, seen.as_ref()))?)
+        Ok(self.service.plans().store().write(&mut |write| {
+            rows::put_findings(write, &self.standing)?;
+            rows::put_seen_branch(write, seen.as_ref())
+        })?)
     }
 
     /// Returns the files with records to read, sorted, and the plans of which these are all.
@@ -309,6 +340,7 @@ impl<'a> Run<'a> {
         let mut whole = BTreeSet::new();
         let (mut files, damage) = match known {
             None => {
+                self.standing.clear();
                 let (files, damage) = repository.files(tip, "plans/")?;
                 whole.extend(self.shared_plans()?);
                 whole.extend(files.iter().filter_map(TreeFile::plan));
@@ -316,6 +348,9 @@ impl<'a> Run<'a> {
             }
             Some(known) => {
                 let changes = repository.changes(known, tip)?;
+                for file in changes.removed.iter().chain(&changes.added) {
+                    self.standing.remove(&file.path);
+                }
                 let shrunk: BTreeSet<PlanId> = changes.removed.iter().filter_map(TreeFile::plan).collect();
                 let mut files = changes.added;
                 files.retain(|file| file.plan().is_none_or(|plan| !shrunk.contains(&plan)));
@@ -326,7 +361,7 @@ impl<'a> Run<'a> {
                 (files, changes.damage)
             }
         };
-        self.find(damage.iter().map(Damage::to_string));
+        self.note_damage(damage);
         files.retain(|file| file.plan().is_some());
         files.sort();
         Ok((files, whole))
@@ -338,6 +373,10 @@ impl<'a> Run<'a> {
         files: &[TreeFile],
         whole: &BTreeSet<PlanId>,
     ) -> Result<(), SharingError> {
+        // What is read again is found again.
+        for file in files {
+            self.standing.remove(&file.path);
+        }
         let (mut current, mut failed): (Option<Arrived>, Option<SharingError>) = (None, None);
         let (mut read, mut findings) = (BTreeSet::new(), Vec::new());
         let (shared, vouched) = (self.shared, self.vouched(files)?);
@@ -361,9 +400,9 @@ impl<'a> Run<'a> {
                 }
                 Ok(record) => {
                     let problem = format!("this is a record of plan {}", record.plan());
-                    findings.push(line.damage(tip, problem).to_string());
+                    findings.push(line.damage(tip, problem));
                 }
-                Err(error) => findings.push(line.damage(tip, error.to_string()).to_string()),
+                Err(error) => findings.push(line.damage(tip, error.to_string())),
             }
         })?;
         if let Some(error) = failed {
@@ -376,7 +415,7 @@ impl<'a> Run<'a> {
         for plan in whole.difference(&read) {
             self.import_plan(&Arrived::nothing(plan.clone()))?;
         }
-        self.find(damage.iter().map(Damage::to_string).chain(findings));
+        self.note_damage(damage.into_iter().chain(findings).collect());
         Ok(())
     }
 
@@ -409,7 +448,10 @@ impl<'a> Run<'a> {
             }
             imported => imported?,
         };
-        self.find(imported.refused.clone());
+        if let Some(mut refused) = imported.refused {
+            refused.truncate(FINDINGS_MAX);
+            self.standing.insert(records_of(&arrived.plan), refused);
+        }
         self.report.imported += imported.new;
         self.from.extend(imported.from);
         if imported.is_twin {
@@ -515,14 +557,54 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Returns the number of records on the branch that the remote does not have, as far as is known here.
+    fn waiting(&self) -> Result<usize, SharingError> {
+        let (Some(remote), Some(tip)) = (&self.shared.remote, self.tip()?) else { return Ok(0) };
+        let repository = &self.shared.repository;
+        let tracking = repository.tip(&self.shared.name.tracking(remote))?.map(|tip| tip.commit);
+        let is_ours = |commit: &Oid| self.shared.branch().check_format(commit).is_ok();
+        let theirs = tracking.filter(is_ours);
+        let mut lines: HashSet<String> = HashSet::new();
+        let (mut added, mut removed) = match &theirs {
+            Some(theirs) => {
+                let changes = repository.changes(theirs, &tip)?;
+                (changes.added, changes.removed)
+            }
+            None => (repository.files(&tip, "plans/")?.0, Vec::new()),
+        };
+        added.retain(|file| file.plan().is_some());
+        removed.retain(|file| file.plan().is_some());
+        let _unread = repository.read_lines(&tip, &added, |line| {
+            lines.insert(line.text.to_owned());
+        })?;
+        if let Some(theirs) = theirs {
+            // Files that were packed hold the same records.
+            let _unread = repository.read_lines(&theirs, &removed, |line| {
+                lines.remove(line.text);
+            })?;
+        }
+        Ok(lines.len())
+    }
+
     fn finish(mut self, options: &SyncOptions) -> Result<SyncReport, SharingError> {
         let remote = SeenRemote {
             commit: self.tip()?.filter(|_| self.report.pushed).map(|tip| tip.to_string()),
             problem: self.report.remote_problem.clone(),
             joined: Vec::new(),
+            ..SeenRemote::default()
         };
         let store = self.service.plans().store();
         let before = store.query(rows::seen_remote)?;
+        if options.fetch && !self.report.pushed {
+            self.report.waiting = self.waiting()?;
+        }
+        let remote = match &remote.problem {
+            Some(_) => {
+                let since = before.since.or(Some(self.service.now()?));
+                SeenRemote { since, waiting: self.report.waiting, ..remote }
+            }
+            None => remote,
+        };
         // Who did not ask the remote knows nothing new of it.
         if options.fetch && before != remote {
             store.write(&mut |write| rows::put_seen_remote(write, &remote))?;
@@ -534,6 +616,8 @@ impl<'a> Run<'a> {
         self.report.kept_aside = self.aside.into_iter().collect();
         self.report.withheld = store.query(rows::withheld)?.into_iter().map(|(plan, _)| plan).collect();
         let shares = store.query(rows::shares)?;
+        let findings = std::mem::take(&mut self.standing).into_values().flatten();
+        self.report.findings.extend(findings.take(FINDINGS_MAX));
         let newer = shares.iter().filter(|(_, share)| share.shared && share.newer > 0);
         let newer = newer.map(|(plan, share)| {
             let records = plural(share.newer, "record");

@@ -1,5 +1,7 @@
 //! Plans that travel between clones through git.
 
+use std::collections::BTreeSet;
+
 use waypost_core::{Actor, ActorKind, EffectiveStatus, Phase, Plan, QuestionRequest, TaskId};
 use waypost_service::{
     AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef,
@@ -318,6 +320,8 @@ fn hostile_lines_are_named_and_the_others_count() {
     a.note("p", "two", "meanwhile");
     let report = a.sync();
     assert!(report.findings.len() >= 4, "{:?}", report.findings);
+    let again = BTreeSet::from_iter(a.sync().findings);
+    assert_eq!(again, BTreeSet::from_iter(report.findings.clone()), "each sync names what stands there");
     assert!(
         report.findings.iter().any(|one| one.contains("000009-bad-000000000000.jsonl:1: ")),
         "{:?}",
@@ -619,6 +623,10 @@ fn a_remote_that_refuses_pushes_is_named_until_it_takes_them() {
     a.note("p", "one", "waits");
     let report = a.sync();
     assert!(!report.pushed && report.remote_problem.is_some(), "{report:?}");
+    assert_eq!((report.waiting, a.sync().waiting), (1, 1), "also when nothing is published any more");
+    let backlog = a.service.sharing_backlog().unwrap();
+    assert_eq!((backlog.problem.as_ref(), backlog.waiting), (report.remote_problem.as_ref(), 1));
+    assert!(backlog.since.is_some());
     assert_eq!(a.service.sharing_status().unwrap().remote_problem, report.remote_problem);
     std::fs::remove_file(&hook).unwrap();
     assert!(a.sync().sent);
@@ -821,6 +829,57 @@ fn a_report_on_a_task_of_a_plan_that_was_archived_in_another_clone_is_kept() {
     settle(&[&a, &b], "p");
     let result = b.service.read(&p, |plan| plan.task("one").unwrap().state.result.clone()).unwrap();
     assert_eq!(result.as_deref(), Some("by robin"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_name_that_several_versions_have_is_answered_with_the_clones_and_records() {
+    let (_ground, a, mut b) = two();
+    b.by = a.by.clone();
+    a.note("p", "one", "from a");
+    b.note("p", "one", "from b");
+    settle(&[&a, &b], "p");
+    let take = |who: &str| a.resolve("p", Some("one"), "notes", AnswerChoice::Take(who.to_owned()));
+    let refused = take("person:a").unwrap_err().to_string();
+    assert!(refused.contains("names several of the versions (person:a in clone "), "{refused}");
+    assert!(refused.contains("name the clone or the record instead"), "{refused}");
+    let tag = a.service.sharing_status().unwrap().tag;
+    assert_eq!(take(&tag).unwrap(), 0);
+    assert_eq!(a.notes("p", "one"), "from a");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_branch_that_is_checked_out_is_why_nothing_leaves() {
+    let (ground, a, _b) = two();
+    ground.git(&a.path, &["checkout", "--quiet", "waypost"]);
+    a.note("p", "one", "waits");
+    let options = SyncOptions { fetch: true, push: true, from: None };
+    let refused = a.service.sync(&a.shared, &options).unwrap_err();
+    let backlog = a.service.sharing_backlog().unwrap();
+    assert_eq!((backlog.problem, backlog.waiting), (Some(refused.to_string()), 1));
+    ground.git(&a.path, &["checkout", "--quiet", "--detach"]);
+    assert!(a.sync().pushed);
+    assert_eq!(a.service.sharing_backlog().unwrap(), waypost_service::SharingBacklog::default());
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_process_asks_git_once_before_it_names_tasks() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let (_ground, a, _b) = two();
+    let (asked, branch) = (Arc::new(AtomicUsize::new(0)), a.shared.clone());
+    let count = Arc::clone(&asked);
+    let service = a.service.clone().with_shared_branch(Arc::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(branch.clone())
+    }));
+    let a = Clone { service, ..a };
+    for name in ["first", "second", "third"] {
+        a.add("p", name);
+    }
+    assert_eq!((asked.load(Ordering::Relaxed), a.task_ids("p").len()), (1, 5));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub struct Finding {
     /// The id of the plan, or `None` for the store itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanId>,
-    /// The description of the problem.
+    /// The description of the problem. After a repair, further lines hold the versions that it left out.
     pub what: String,
     /// Whether the problem was repaired.
     pub repaired: bool,
@@ -79,6 +79,20 @@ impl PlanStore {
             findings.extend(found);
         }
         Ok(findings)
+    }
+
+    /// Returns the plans of which nothing can be read, with the damage to their files. No list has them.
+    pub fn unreadable_plans(&self) -> Result<Vec<(PlanId, String)>> {
+        let ids = self.store().query(|read| read.ids("", PLANS_PER_PAGE))?;
+        let mut found = Vec::new();
+        for id in ids {
+            if let Some(damage) = self.store().damage(&id)?
+                && self.store().intact(&id)?.is_none()
+            {
+                found.push((id, damage));
+            }
+        }
+        Ok(found)
     }
 
     fn all_ids(&self) -> Result<Vec<PlanId>> {

@@ -85,7 +85,8 @@ fn both_sides_without_markers_are_named_by_line() {
 fn a_repair_takes_the_first_side_whole_and_names_what_is_left_of_the_other() {
     let [ours, theirs] = clones();
     write(&ours.plans(), "p", add("ours")).unwrap();
-    for name in ["theirs", "theirs, too", "and more"] {
+    let others: Vec<String> = (1..=7).map(|number| format!("theirs {number}")).collect();
+    for name in &others {
         write(&theirs.plans(), "p", add(name)).unwrap();
     }
     let expected = now(&ours.plans(), "p").to_draft();
@@ -93,13 +94,16 @@ fn a_repair_takes_the_first_side_whole_and_names_what_is_left_of_the_other() {
     let found = findings(&ours.plans(), true);
     let left_out = "from version 3 on, both sides of a merge are there: the one that stands first counts, and this of the other is left out: version 3 (";
     assert!(found.contains(left_out) && found.contains("version 5 ("), "{found}");
+    for name in &others {
+        assert!(found.contains(&format!("\"{name}\"")), "nothing has to be dug out: {found}");
+    }
     assert!(!found.contains("lost"), "what is left out was never a version of this plan: {found}");
     let plans = ours.plans();
     assert_eq!(plans.doctor(false).unwrap(), [], "{found}");
     assert_eq!(now(&plans, "p").to_draft(), expected, "as this side had it");
     assert!(plans.verify(&plan("p")).unwrap().unwrap().first_break.is_none());
     let kept = text(&root(&ours).join("damaged/history-p.jsonl"));
-    assert!(kept.contains("theirs, too"), "the other side is kept aside");
+    assert!(kept.contains("theirs 2"), "the other side is kept aside");
     write(&plans, "p", add("goes on")).unwrap();
     others_go_on(&ours);
     assert_eq!(ours.plans().doctor(false).unwrap(), []);

@@ -185,7 +185,8 @@ fn resolutions(conflict: &Conflict, open: usize) -> Vec<(Resolution, MenuOption)
                     | ConflictKind::Dependency
                     | ConflictKind::Parent
                     | ConflictKind::WorkOfGroup
-                    | ConflictKind::Delete => MenuOption::new("Dismiss", "what was set aside is dropped"),
+                    | ConflictKind::Delete
+                    | ConflictKind::Archive => MenuOption::new("Dismiss", "what was set aside is dropped"),
                 };
                 found.push((Resolution::Whole(AnswerChoice::Dismiss), option));
             }

@@ -28,7 +28,7 @@ Examples:
   waypost conflicts tokens --json";
 
 const RESOLVE_EXAMPLES: &str = "\
-WHAT is the field or the act, as `waypost conflicts` names it: notes, title, removal, outcome, depends_on, … \
+WHAT is the field or the act, as `waypost conflicts` names it: notes, title, removal, outcome, depends_on, archive, … \
 The answer travels like every other change, so that the question is answered in all clones.
 
 Examples:
@@ -51,7 +51,7 @@ pub(crate) struct Resolve {
     of: String,
     /// What the question is about [default: the only open one]
     what: Option<String>,
-    /// Take the version of this author, clone or record
+    /// Take the version of this author, clone (its tag) or record (its first characters)
     #[arg(long, value_name = "WHO", group = "answer")]
     take: Option<String>,
     /// Write another text; @FILE reads it from a file

@@ -11,6 +11,7 @@ use waypost_service::{SharingCheck, all_workers, worker_state};
 use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
 
 use waypost_cli::context::Context;
+use waypost_cli::damage;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::view::text;
 
@@ -113,9 +114,15 @@ impl Doctor {
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
                 let repaired = if finding.repaired { " (repaired)" } else { "" };
-                context.out.line(format!("{plan}{}{repaired}", finding.what));
+                let mut lines = finding.what.lines();
+                context.out.line(format!("{plan}{}{repaired}", lines.next().unwrap_or_default()));
+                lines.for_each(|line| context.out.line(format!("  {line}")));
             }
             shared.iter().for_each(|finding| context.out.line(finding));
+        }
+        let was_merged = findings.iter().any(|finding| damage::is_of_version_control(&finding.what));
+        if was_merged && open == 0 {
+            context.out.say(damage::SHARE_INSTEAD);
         }
         if open > 0 {
             let can_help =
@@ -124,6 +131,10 @@ impl Doctor {
                 "`waypost doctor --repair` repairs what it can from what is intact"
             } else {
                 "no repair restores it: keep a copy of the store, and restore a backup"
+            };
+            let hint = match was_merged {
+                true => format!("{hint}; {}", damage::SHARE_INSTEAD),
+                false => hint.to_owned(),
             };
             return Err(Failure::failed(format!("{} inconsistent", text::count(open, "thing")), hint));
         }

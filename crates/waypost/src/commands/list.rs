@@ -2,7 +2,8 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use waypost_core::Phase;
+use serde_json::json;
+use waypost_core::{Phase, PlanId};
 use waypost_service::{ListedPlan, PlanStatus, Service};
 use waypost_store::{ArchiveFilter, Page, PlanStore, Query, Sort};
 use waypost_text::StatusSign;
@@ -13,6 +14,7 @@ use waypost_cli::foreign_folders::{ForeignFolder, not_imported};
 use waypost_cli::links::Link;
 use waypost_cli::load_config::Folders;
 use waypost_cli::options::within;
+use waypost_cli::runner::command;
 use waypost_cli::style::Look;
 use waypost_cli::view::plan::refusal_words;
 use waypost_cli::view::table::{self, Cell};
@@ -113,11 +115,22 @@ impl List {
         };
         let plans = context.plans()?;
         let page = page(&context.service(&plans), &query, &self.state)?;
-        if page.items.is_empty() && !narrowed {
-            context.refuse_if_all_damaged(&page.warnings)?;
-        }
-        context.note_damage(&page.warnings);
         let is_first = !narrowed && query.after.is_none();
+        let unreadable = match is_first {
+            true => context.unreadable_plans(&plans, &page.warnings)?,
+            false => Vec::new(),
+        };
+        // What the failure says is not noted as well.
+        let outcome = match page.items.is_empty() && is_first {
+            true => context.refuse_if_all_damaged(&page.warnings),
+            false => Ok(()),
+        };
+        if outcome.is_err() && unreadable.is_empty() {
+            return outcome;
+        }
+        if outcome.is_ok() {
+            context.note_damage(&page.warnings);
+        }
         let foreign = match is_first.then(|| context.folders()) {
             Some(Ok(folders)) => other_folders(&folders, &plans),
             Some(Err(_)) | None => Vec::new(),
@@ -127,9 +140,14 @@ impl List {
             if !foreign.is_empty() {
                 page["other_folders"] = foreign.iter().map(ForeignFolder::to_json).collect();
             }
-            return context.out.value(&page);
+            if !unreadable.is_empty() {
+                let damaged = unreadable.iter().map(|(id, what)| json!({ "id": id, "what": what }));
+                page["damaged"] = damaged.collect();
+            }
+            context.out.value(&page)?;
+            return outcome;
         }
-        if page.items.is_empty() {
+        if page.items.is_empty() && unreadable.is_empty() {
             let words = match (narrowed, query.shelf) {
                 (true, _) => "no plans match",
                 (false, ArchiveFilter::Archived) => "no archived plans",
@@ -142,7 +160,8 @@ impl List {
             return Ok(());
         }
         let now = text::now();
-        let rows: Vec<Vec<Cell>> = page.items.iter().map(|plan| row(plan, now)).collect();
+        let mut rows: Vec<Vec<Cell>> = page.items.iter().map(|plan| row(plan, now)).collect();
+        rows.extend(unreadable.iter().map(|(id, _)| unreadable_row(id)));
         table::print(&mut context.out, &["ID", "STATE", "DONE", "VER", "AGE", "TITLE"], &rows);
         let refused = page.items.iter().map(|plan| &plan.summary).filter(|head| head.is_refused());
         for head in refused.take(REFUSALS_SHOWN_MAX) {
@@ -159,7 +178,7 @@ impl List {
             context.out.say(format!("{} of {} plans; --limit N shows more", page.items.len(), page.total));
         }
         foreign.iter().for_each(|folder| context.out.say(folder.describe()));
-        Ok(())
+        outcome
     }
 }
 
@@ -215,4 +234,11 @@ fn row(ListedPlan { summary: head, state, .. }: &ListedPlan, now: waypost_core::
         Cell::plain(text::age(head.updated_at, now)),
         Cell::with_behind(title, status),
     ]
+}
+
+/// The row of a plan of which nothing can be read.
+fn unreadable_row(id: &PlanId) -> Vec<Cell> {
+    let [done, version, age] = ["-"; 3].map(Cell::plain);
+    let state = Cell::looking("damaged", Look::Red);
+    vec![Cell::plain(id.as_str()), state, done, version, age, Cell::plain(command("waypost doctor"))]
 }

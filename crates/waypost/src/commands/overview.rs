@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_config::Config;
-use waypost_core::{Phase, Plan, Task};
+use waypost_core::{Phase, Plan, PlanId, Task};
 use waypost_store::{ArchiveFilter, PlanStore, PlanSummary, Query, Sort};
 use waypost_text::{count, pad, shell_word, width};
 
@@ -77,15 +77,25 @@ fn line(context: &mut Context) -> Outcome {
     let plans = context.plans()?;
     let folders = context.folders()?;
     let config = context.load_config(&folders, None)?;
-    let mut rows = rows(&plans, &config, plans.heads(&query())?.items)?;
+    let page = plans.heads(&query())?;
+    let unreadable = context.unreadable_plans(&plans, &page.warnings)?.len();
+    let damaged =
+        if unreadable > 0 { format!(" · {} damaged", count(unreadable, "plan")) } else { String::new() };
+    let mut rows = rows(&plans, &config, page.items)?;
     rows.retain(|row| row.part != REJECTED);
-    let Some(first) = rows.iter().min_by_key(|row| row.part) else { return Ok(()) };
+    let Some(first) = rows.iter().min_by_key(|row| row.part) else {
+        if !damaged.is_empty() {
+            context.out.line(format!("waypost{damaged}"));
+        }
+        return Ok(());
+    };
     let PlanSummary { id, counts, .. } = &first.head;
     let (state, _) = PARTS[first.part];
     let mut line = format!("waypost {id} {} {}/{} · {state}", named(&first.head), counts.done, counts.total);
     if rows.len() > 1 {
         line.push_str(&format!(" · {}", count(rows.len() - 1, "more plan")));
     }
+    line.push_str(&damaged);
     context.out.line(line);
     Ok(())
 }
@@ -137,13 +147,29 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     let page = plans.heads(&query())?;
     let total_of = |shelf| plans.heads(&Query { shelf, limit: 1, ..Query::default() }).map(|page| page.total);
     let total = total_of(ArchiveFilter::Current)?;
-    if total == 0 {
-        context.refuse_if_all_damaged(&page.warnings)?;
+    let unreadable = context.unreadable_plans(&plans, &page.warnings)?;
+    // What the failure says is not noted as well.
+    let outcome = match total == 0 {
+        true => context.refuse_if_all_damaged(&page.warnings),
+        false => Ok(()),
+    };
+    if outcome.is_err() && unreadable.is_empty() {
+        return outcome;
     }
-    context.note_damage(&page.warnings);
-    if let (_, Some(problem)) = context.service(&plans).sharing_backlog()? {
-        let remote = &config.git.remote;
-        context.out.say(text::one_line(&format!("shared plans do not reach {remote}: {problem}")));
+    if outcome.is_ok() {
+        context.note_damage(&page.warnings);
+    }
+    let backlog = context.service(&plans).sharing_backlog()?;
+    if let Some(problem) = &backlog.problem {
+        let since =
+            backlog.since.map(|since| format!(" since {}", since.to_the_second())).unwrap_or_default();
+        let waiting = match backlog.waiting {
+            0 => String::new(),
+            1 => " (1 record waits)".to_owned(),
+            records => format!(" ({} wait)", count(records, "record")),
+        };
+        let words = format!("shared plans do not reach {}{since}{waiting}: {problem}", config.git.remote);
+        context.out.say(text::one_line(&words));
     }
     let mut rows = rows(&plans, &config, page.items)?;
     rows.extend(disagreements(context, &plans)?);
@@ -156,14 +182,23 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
                 .collect()
         };
         let mut value = json!({ "store": place, "plans": total, "more": page.next.is_some() });
+        if backlog.problem.is_some() {
+            value["shared"] = json!(backlog);
+        }
+        if !unreadable.is_empty() {
+            let damaged = unreadable.iter().map(|(id, what)| json!({ "id": id, "what": what }));
+            value["damaged"] = damaged.collect();
+        }
         for (part, (name, _)) in PARTS.iter().enumerate() {
             value[name] = of(part).into();
         }
         if !foreign.is_empty() {
             value["other_folders"] = foreign.iter().map(ForeignFolder::to_json).collect();
         }
-        return context.out.value(&value);
+        context.out.value(&value)?;
+        return outcome;
     }
+    print_unreadable(context, &unreadable);
     for (part, (_, title)) in PARTS.iter().enumerate() {
         print(context, title, rows.iter().filter(|row| row.part == part));
     }
@@ -171,7 +206,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     if archived > 0 {
         let archived = count(usize::try_from(archived).unwrap_or(usize::MAX), "plan");
         context.out.line(format!("{archived}, archived: {}", command("waypost list --archived")));
-    } else if total == 0 {
+    } else if total == 0 && unreadable.is_empty() {
         context.out.line("no plans yet");
         let rows = [
             ("waypost demo", "see a plan run, in a temporary folder"),
@@ -184,7 +219,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
         for (line, does) in rows {
             context.out.line(format!("  {}  {does}", pad(&line, widest)));
         }
-    } else {
+    } else if total > 0 {
         let quiet = if rows.is_empty() { "nothing waits, runs or has failed; " } else { "" };
         context.out.line(format!(
             "{quiet}{} in all: {}",
@@ -194,7 +229,24 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     }
     foreign.iter().for_each(|folder| context.out.say(folder.describe()));
     context.out.say(format!("plans are kept in {place}; `waypost help` lists the commands"));
-    Ok(())
+    outcome
+}
+
+/// Prints the plans of which nothing can be read.
+fn print_unreadable(context: &mut Context, plans: &[(PlanId, String)]) {
+    if plans.is_empty() {
+        return;
+    }
+    let title = context.out.paint("damaged", Look::Bold);
+    context.out.line(title);
+    let shown = &plans[..plans.len().min(ROWS_MAX)];
+    let widest = shown.iter().map(|(id, _)| width(id.as_str())).max().unwrap_or(0);
+    for (id, what) in shown {
+        context.out.line(format!("  {}  {}", pad(id.as_str(), widest), text::one_line(what)));
+    }
+    if plans.len() > ROWS_MAX {
+        context.out.line(format!("  and {} more: {}", plans.len() - ROWS_MAX, command("waypost doctor")));
+    }
 }
 
 fn print<'a>(context: &mut Context, title: &str, rows: impl Iterator<Item = &'a Row>) {

@@ -86,8 +86,19 @@ impl Sync {
             Some(problem) if options.fetch => {
                 let remote = report.remote.as_deref().unwrap_or("the remote");
                 let message = format!("sync: {remote}: {problem}");
-                let hint = "nothing is lost: what is here stays here until a sync succeeds; if pushing to the branch is \
-                            forbidden, set git.ref to a branch that you may push";
+                let way_out = match report.remote_overwritten {
+                    true => format!(
+                        "if somebody overwrote it, `git push --force {remote} {}` puts the plans back; otherwise set \
+                         git.ref to a branch that only Waypost uses",
+                        report.branch
+                    ),
+                    false => {
+                        "if pushing to the branch is forbidden, set git.ref to a branch that you may push"
+                            .to_owned()
+                    }
+                };
+                let hint =
+                    format!("nothing is lost: what is here stays here until a sync succeeds; {way_out}");
                 Err(Failure { code: "not_pushed".to_owned(), ..Failure::failed(message, hint) })
             }
             Some(_) | None => Ok(()),

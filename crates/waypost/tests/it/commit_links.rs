@@ -142,6 +142,22 @@ fn the_hook_runs_the_earlier_one_first_and_never_fails_a_commit_itself() {
 
 #[test]
 #[ignore = "needs git"]
+fn the_hook_finds_a_waypost_that_is_not_on_path() {
+    let workspace = repository();
+    let without = |program: &str, words: &[&str]| {
+        let mut command = workspace.command(program);
+        command.env("WAYPOST_INJECTED_TERMINAL", "yes").env("PATH", waypost_testkit::program_path());
+        let output = command.args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    };
+    without(env!("CARGO_BIN_EXE_waypost"), &["init", "--git-hooks"]);
+    does(&workspace, &["next", "k3m", "--claim"]);
+    without("git", &["commit", "--quiet", "--allow-empty", "-m", "One"]);
+    assert_eq!(git(&workspace, &["log", "-1", "--format=%B"]), "One\n\nWaypost-Task: k3m/t1");
+}
+
+#[test]
+#[ignore = "needs git"]
 fn hooks_that_another_program_manages_are_left_to_it() {
     let workspace = repository();
     git(&workspace, &["config", "core.hooksPath", ".husky"]);

@@ -180,7 +180,37 @@ fn a_plan_of_which_nothing_can_be_read_is_no_missing_plan() {
         assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
         assert!(said.contains("history/p.jsonl line 1 is damaged"), "{words:?}: {said}");
         assert!(said.contains("`waypost share PLAN`"), "{words:?}: {said}");
-        assert_eq!(output.stdout, b"", "{words:?}");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(shown.lines().any(|line| line.trim().starts_with("p  ")), "{words:?}: {shown}");
     }
     assert_eq!(front_ends.cli(Person, &["list"]).code(), "corrupt");
+    for words in [&["show", "p"][..], &["next", "p"], &["doctor"]] {
+        let output = front_ends.workspace.waypost(words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("`waypost share PLAN`"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_plan_of_which_nothing_can_be_read_has_a_row_beside_the_others() {
+    let front_ends = FrontEnds::start_on_files();
+    for id in ["p", "q"] {
+        front_ends.cli(Person, &["new", "Title", "--id", id, "--task", "one"]).accepted();
+    }
+    for file in ["files/history/p.jsonl", "files/plans/p.json"] {
+        std::fs::write(front_ends.workspace.root.join(file), "garbage\n").unwrap();
+    }
+    for words in [&["list"][..], &["status"], &["status", "--line"]] {
+        let output = front_ends.workspace.waypost(words);
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        assert!(shown.contains("damaged") && shown.contains('q'), "{words:?}: {shown}");
+    }
+    for words in ["list", "status"] {
+        let page = front_ends.cli(Person, &[words]).accepted();
+        assert_eq!(page["damaged"][0]["id"], "p", "{page}");
+        let what = page["damaged"][0]["what"].as_str().unwrap_or_default();
+        assert!(what.contains("history/p.jsonl line 1 is damaged"), "{page}");
+    }
+    assert_eq!(front_ends.cli(Person, &["list", "--search", "q"]).accepted()["damaged"], Value::Null);
 }

@@ -388,6 +388,49 @@ fn what_clones_disagree_about_is_read_at_every_front_end_and_answered_by_people(
 
 #[test]
 #[ignore = "needs git"]
+fn an_agent_that_takes_a_task_reads_what_clones_disagree_about() {
+    let clones = disagreeing();
+    let mut agent = Agent::in_folder(&clones.workspace, &clones.folders[0], "native", "robin");
+    let taken = agent.call("task_next", json!({ "plan": "p", "task": "t1" }));
+    assert_eq!(taken["conflicts"][0]["about"], "notes", "{taken}");
+    assert_eq!(taken["conflicts"][0]["versions"].as_array().map(Vec::len), Some(2), "{taken}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn no_agent_removes_a_task_while_a_person_is_asked_about_its_removal() {
+    let clones = Clones::new();
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "A plan", "--id", "p", "--task", "one", "--task", "two"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.json(1, &["init", "--git"]);
+    clones.json(0, &["task", "remove", "p", "t1"]);
+    clones.json(1, &["task", "revise", "p", "t1", "--notes", "still needed"]);
+    clones.settle();
+    const REFUSED: &str = "only a person can answer a question about a merge";
+    let command = clones.run(0, &["--as", "agent:robin", "task", "remove", "p", "t1"]);
+    let said = String::from_utf8_lossy(&command.stderr).into_owned();
+    assert!(said.contains(REFUSED), "{said}");
+    let mut agent = Agent::in_folder(&clones.workspace, &clones.folders[0], "native", "robin");
+    let remove = json!({ "plan": "p", "ops": [{ "op": "remove", "task": "t1" }] });
+    let refused = agent.refused("plan_edit", remove);
+    assert!(refused.contains(REFUSED), "{refused}");
+    let server = Server::begin(&clones.workspace, &clones.folders[0]);
+    let edit = json!({ "operations": [{ "op": "remove", "task": "t1" }] });
+    let robin = server.token("agent", "robin");
+    let (status, refused) = server.call("POST", "/plans/p/edits", &robin, Some(&edit));
+    assert_eq!(status, 403, "{refused}");
+    assert!(refused.to_string().contains(REFUSED), "{refused}");
+    drop(server);
+    clones.json(0, &["resolve", "p/t1", "removal", "--keep"]);
+    clones.json(0, &["--as", "agent:robin", "task", "remove", "p", "t1"]);
+    clones.settle();
+    assert_eq!(clones.task_ids(1), ["t2"]);
+}
+
+#[test]
+#[ignore = "needs git"]
 fn a_question_about_a_long_text_shows_the_lines_that_differ_and_is_answered_from_a_file() {
     let clones = Clones::new();
     clones.json(0, &["init", "--git"]);
@@ -506,7 +549,8 @@ fn a_remote_that_does_not_answer_keeps_nobody_from_working() {
     let output = child.wait_with_output().unwrap();
     assert!(!output.status.success());
     let status = String::from_utf8(clones.run(0, &["status"]).stderr).unwrap();
-    assert!(status.contains("shared plans do not reach origin: "), "{status}");
+    assert!(status.contains("shared plans do not reach origin since "), "{status}");
+    assert!(status.contains("(1 record waits)"), "{status}");
 }
 
 #[test]

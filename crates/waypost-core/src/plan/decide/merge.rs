@@ -139,7 +139,8 @@ impl Plan {
         if tokens > 0 {
             events.push(Event::TokensCharged { task: None, tokens, call: self.state.calls });
         }
-        if events.len() == 1 && !begins { Vec::new() } else { events }
+        let asks_the_same = request.removals == self.removals_asked;
+        if events.len() == 1 && !begins && asks_the_same { Vec::new() } else { events }
     }
 
     /// Returns how a plan has ended in which somebody began to work and nothing is left to do, what a failure skipped
@@ -163,6 +164,7 @@ impl Plan {
             from: request.from.clone(),
             state: request.state.clone(),
             questions: request.questions,
+            removals: request.removals.clone(),
             to_draft,
             begun: request.begun && self.state.started_at.is_none(),
         }

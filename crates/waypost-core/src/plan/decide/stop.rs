@@ -6,6 +6,8 @@ use crate::{Actor, ActorKind, Dependency, Event, Hold, Phase, Refusal, Status, T
 
 /// Maximum number of tasks named in a refusal.
 const NAMES_MAX: usize = 20;
+/// What only people do about the questions of a merge.
+const ANSWER_MERGE: &str = "answer a question about a merge";
 
 impl Plan {
     /// Refuses events of agents and workers that would undo a person's stop.
@@ -26,6 +28,9 @@ impl Plan {
             if let Event::TasksCancelled { tasks, .. } = event {
                 self.keeps_reports(by, tasks)?;
                 tasks.iter().try_for_each(|task| self.keeps_order(task, true))?;
+            }
+            if let Event::TasksRemoved { tasks } = event {
+                self.keeps_asked_removals(by, tasks)?;
             }
             if let Event::TasksAdded { tasks, .. } = event {
                 self.keeps_checks(by, self.parents_of(tasks))?;
@@ -159,6 +164,9 @@ impl Plan {
         let Some(by) = stopped_by else { return Ok(()) };
         let (did, reason) = match self.state.phase {
             Phase::Paused => ("paused the plan", &self.state.reason),
+            Phase::Draft if self.draft_stopped_as() == "cancelled" => {
+                ("cancelled the plan", &self.state.summary)
+            }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
                 ("rejected the plan", &self.state.reason)
             }
@@ -197,7 +205,7 @@ impl Plan {
         });
         let Some((Hold { by, reason }, number)) = held else { return Ok(()) };
         let wanted = match self.hold_of(number).is_some_and(Hold::is_dispute) {
-            true => "answer a question about a merge",
+            true => ANSWER_MERGE,
             false => "lift the hold",
         };
         Err(stopped(by, &format!("held task {}", self.id_of(number)), reason, wanted))
@@ -241,6 +249,15 @@ impl Plan {
         self.keep_each_held(family().chain(parent.filter(|&parent| !self.slot(parent).is_parent())))?;
         let new: Vec<u32> = parent.into_iter().flat_map(|parent| self.line(parent)).collect();
         self.keep_each_held(self.line(number).skip(1).filter(|above| !new.contains(above)))
+    }
+
+    /// Refuses to remove a task while a person is asked whether to remove it.
+    fn keeps_asked_removals(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
+        let is_asked = |number: u32| self.removals_asked.contains(&self.spec_of(number).id);
+        match self.families(tasks).any(is_asked) {
+            true => Err(Refusal::OnlyAPerson { what: ANSWER_MERGE, by: by.clone() }),
+            false => Ok(()),
+        }
     }
 
     /// Refuses to give children to a task with a check: it would be done with them, without the evidence.

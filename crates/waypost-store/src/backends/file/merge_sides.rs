@@ -52,3 +52,11 @@ pub(super) fn describe(others: &[StoredVersion]) -> Option<String> {
         "from version {from} on, both sides of a merge are there: the one that stands first counts, and this of the other is left out: {names}"
     ))
 }
+
+/// Returns the versions of the other side with all that they did, a line each.
+pub(super) fn left_out(others: &[StoredVersion]) -> String {
+    let line = |StoredVersion { version, command, actor, at, events, .. }: &StoredVersion| {
+        format!("\nleft out: version {version} ({command} by {actor} at {at}): {events}")
+    };
+    others.iter().map(line).collect()
+}

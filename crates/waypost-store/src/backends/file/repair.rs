@@ -466,6 +466,7 @@ fn repair_history(
     if is_aside {
         told.push_str(&kept_in(layout));
     }
+    told.push_str(&merge_sides::left_out(&intact.other_side));
     Ok(Some(told))
 }
 

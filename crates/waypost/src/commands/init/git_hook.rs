@@ -12,20 +12,32 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::prompt;
 use waypost_cli::repository;
+use waypost_cli::runner;
 
 const NAME: &str = "prepare-commit-msg";
 /// The name of a hook that was there before, beside ours.
 const EARLIER: &str = "prepare-commit-msg.before-waypost";
-/// Our hook. `waypost` that is gone, fails or hangs changes no commit.
-const HOOK: &str = "#!/bin/sh\n\
+/// The beginning of our hook. `waypost` that is gone, fails or hangs changes no commit.
+const HOOK_BEGIN: &str = "#!/bin/sh\n\
 # Written by `waypost init --git-hooks`. Names the task that this session has claimed in a Waypost-Task trailer.\n\
 earlier=\"$0.before-waypost\"\n\
-if [ -x \"$earlier\" ]; then \"$earlier\" \"$@\" || exit; fi\n\
-waypost commit-trailer \"$@\" </dev/null >/dev/null 2>&1\n\
-exit 0\n";
-/// The line for hooks that another program manages.
-const LINE: &str = "waypost commit-trailer \"$@\" </dev/null >/dev/null 2>&1 || true";
+if [ -x \"$earlier\" ]; then \"$earlier\" \"$@\" || exit; fi\n";
 const EXECUTABLE: u32 = 0o755;
+
+/// What the hook runs. Git starts it where the name of this program may not be found.
+fn call() -> String {
+    format!("{} commit-trailer \"$@\" </dev/null >/dev/null 2>&1", runner::start_words())
+}
+
+/// Our hook.
+fn hook() -> String {
+    format!("{HOOK_BEGIN}{}\nexit 0\n", call())
+}
+
+/// The line for hooks that another program manages.
+fn line() -> String {
+    format!("{} || true", call())
+}
 
 /// Writes the hook, or prints it.
 pub(super) fn install(context: &mut Context, only_print: bool, says_yes: bool) -> Outcome {
@@ -38,13 +50,14 @@ pub(super) fn install(context: &mut Context, only_print: bool, says_yes: bool) -
         repository.hooks_path().map_err(|error| Failure::failed(error.to_string(), error.hint()))?
     {
         let message = format!("core.hooksPath is {elsewhere}, so another program manages the hooks here");
-        return Err(Failure::failed(message, format!("add this line to its {NAME} hook: {LINE}")));
+        return Err(Failure::failed(message, format!("add this line to its {NAME} hook: {}", line())));
     }
+    let hook = hook();
     let folder = repository.common_folder().join("hooks");
     let path = folder.join(NAME);
     let old = fs::read(&path).ok();
     let result = match old.as_deref() {
-        Some(old) if old == HOOK.as_bytes() => "unchanged",
+        Some(old) if old == hook.as_bytes() => "unchanged",
         Some(_) if is_chained(&folder, old.as_deref()) => "changed",
         Some(_) => "chained",
         None => "created",
@@ -53,16 +66,16 @@ pub(super) fn install(context: &mut Context, only_print: bool, says_yes: bool) -
         check_consent(context, &path, says_yes)?;
     }
     if result != "unchanged" && !only_print {
-        write(&folder, &path, result == "chained").map_err(|error| Failure::file(&path, &error))?;
+        write(&folder, &path, &hook, result == "chained").map_err(|error| Failure::file(&path, &error))?;
     }
     if context.out.json {
-        let shown = only_print.then_some(HOOK);
+        let shown = only_print.then_some(&hook);
         return context
             .out
             .value(&json!({ "hook": path, "result": result, "written": !only_print, "text": shown }));
     }
     if only_print {
-        context.out.text(HOOK);
+        context.out.text(&hook);
         return Ok(());
     }
     context.out.line(format!("{}: {result}", path.display()));
@@ -95,18 +108,20 @@ fn check_consent(context: &Context, path: &Path, says_yes: bool) -> Outcome {
     }
     match prompt::confirm(&format!("keep {} and run it before ours? [y/N]", path.display()))? {
         true => Ok(()),
-        false => Err(Failure::failed("nothing was changed", format!("add this line to it yourself: {LINE}"))),
+        false => {
+            Err(Failure::failed("nothing was changed", format!("add this line to it yourself: {}", line())))
+        }
     }
 }
 
 /// Writes our hook in one step. The earlier one is copied first, so that it runs at any time.
-fn write(folder: &Path, path: &Path, keeps_earlier: bool) -> std::io::Result<()> {
+fn write(folder: &Path, path: &Path, hook: &str, keeps_earlier: bool) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     if keeps_earlier {
         fs::copy(path, folder.join(EARLIER))?;
     }
     let new: PathBuf = folder.join(".prepare-commit-msg.waypost-new");
-    fs::write(&new, HOOK)?;
+    fs::write(&new, hook)?;
     fs::set_permissions(&new, fs::Permissions::from_mode(EXECUTABLE))?;
     fs::rename(&new, path)
 }

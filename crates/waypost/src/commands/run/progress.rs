@@ -13,6 +13,7 @@ use waypost_cli::error::hint_text;
 use waypost_cli::output::{json_line, painted};
 use waypost_cli::runner::{command, on_task, typeable};
 use waypost_cli::style::Look;
+use waypost_cli::view::plan::refusal_words;
 use waypost_cli::view::{self, text};
 
 /// Maximum number of running tasks drawn.
@@ -326,6 +327,10 @@ fn waits_for(view: &View<'_>) -> String {
     }
     if let Some(task) = plan.asking().next() {
         return format!("{} asks a person; {}", task.spec.id, answer_words(plan.id(), &task.spec.id));
+    }
+    // What is ready starts nowhere before this is mended; nobody has to answer for it.
+    if let Some(refusal) = plan.state().start_refusals.first() {
+        return refusal_words(plan, refusal);
     }
     match plan.ready().find(|task| task.spec.work.is_some()) {
         Some(task) => {
