@@ -248,7 +248,7 @@ fn a_log_says_when_its_lines_were_written_if_that_is_known() {
     assert!(lines.iter().all(|(at, _)| is_time(at)), "{timed}");
     fs::remove_file(log.with_extension("times")).unwrap();
     let (plain, said) = text(&workspace.waypost(&["log", "p", "a", "--timestamps"]));
-    assert_eq!(plain, "100%\nsaid\n");
+    assert_eq!(plain, "10% 100%\nsaid\n");
     assert!(said.contains("no timestamps"), "{said}");
 }
 
