@@ -1,15 +1,14 @@
 //! Lists for backends without a query language: filters, order, pages. Does not know where the rows come from.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::Timestamp;
 
 use crate::error::Result;
 use crate::log::subscription::Subscription;
 use crate::rows::{
     ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, SubscriptionFilter, Totals,
-    Wait, WorkerFilter, parse_urgency,
+    Wait, WaitFilter, WorkerFilter, parse_urgency,
 };
 use crate::store::Read;
 use crate::workers::Worker;
@@ -97,12 +96,30 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Que
     Page { items, total, next, ..Page::default() }
 }
 
-/// Filters and sorts leases: those that never expire first, then by the earliest end.
-pub(crate) fn leases(mut leases: Vec<Lease>, filter: &LeaseFilter<'_>, limit: usize) -> Vec<Lease> {
-    leases.retain(|lease| filter.admits(lease));
+/// Filters and sorts leases.
+pub(crate) fn leases(
+    mut leases: Vec<Lease>,
+    filter: &LeaseFilter<'_>,
+    now: Timestamp,
+    limit: usize,
+) -> Vec<Lease> {
+    leases.retain(|lease| match filter {
+        LeaseFilter::All => true,
+        LeaseFilter::EndedBefore(before) => lease.until.is_some_and(|until| until < *before),
+        LeaseFilter::Worker(worker) => lease.worker == *worker,
+        LeaseFilter::Plan(plan) => lease.plan == **plan,
+        LeaseFilter::Queue(queue) => {
+            lease.queue.as_deref() == Some(*queue) && lease.until.is_none_or(|until| until >= now)
+        }
+    });
+    sort_leases(&mut leases, limit);
+    leases
+}
+
+/// Sorts leases: those that never expire first, then by the earliest end.
+pub(crate) fn sort_leases(leases: &mut Vec<Lease>, limit: usize) {
     leases.sort_by(|a, b| (a.until, &a.plan, &a.task).cmp(&(b.until, &b.plan, &b.task)));
     leases.truncate(limit);
-    leases
 }
 
 /// Returns the holders of the locks `keys`.
@@ -110,19 +127,15 @@ pub(crate) fn locks<'a>(locks: impl Iterator<Item = &'a HeldLock>, keys: &[&str]
     locks.filter(|held| keys.contains(&held.lock.key.as_str())).cloned().collect()
 }
 
-/// Returns the waits for a task of `plan` or of `agent`'s plans; with `task`, only waits for a task of that id.
-pub(crate) fn waits<'a>(
-    waits: impl Iterator<Item = &'a Wait>,
-    plan: &PlanId,
-    agent: &str,
-    task: Option<&str>,
-) -> Vec<Wait> {
-    let is_meant = |wait: &&Wait| match task {
-        None => wait.is_on(plan, agent),
-        Some(task) => {
+/// Returns the waits that `filter` selects.
+pub(crate) fn waits<'a>(waits: impl Iterator<Item = &'a Wait>, filter: WaitFilter<'_>) -> Vec<Wait> {
+    let is_meant = |wait: &&Wait| match filter {
+        WaitFilter::Of(plan) => wait.plan == *plan,
+        WaitFilter::On { plan, owner, task: None } => wait.is_on(plan, owner),
+        WaitFilter::On { plan, owner, task: Some(task) } => {
             wait.on.task.as_str() == task
                 && wait.on.plan.as_ref().is_none_or(|on| on == plan)
-                && wait.on.agent.as_deref().is_none_or(|on| on == agent)
+                && wait.on.agent.as_deref().is_none_or(|on| on == owner)
         }
     };
     let mut found: Vec<Wait> = waits.filter(is_meant).cloned().collect();
@@ -145,8 +158,8 @@ pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals> {
         }
     }
     let now = read.now();
-    totals.leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?.len() as u64;
-    totals.leases_overdue = read.leases(&LeaseFilter::ended(now), usize::MAX >> 1)?.len() as u64;
+    totals.leases = read.leases(&LeaseFilter::All, usize::MAX >> 1)?.len() as u64;
+    totals.leases_overdue = read.leases(&LeaseFilter::EndedBefore(now), usize::MAX >> 1)?.len() as u64;
     Ok(totals)
 }
 
@@ -164,20 +177,6 @@ pub(crate) fn subscriptions<'a>(
     let mut found: Vec<&Subscription> = subscriptions.filter(is_wanted).collect();
     found.sort_by_key(|found| (found.created_at, &found.id));
     found.into_iter().take(limit).cloned().collect()
-}
-
-/// Returns the workers that hold slots of a queue, and how many each: expired leases do not count.
-pub(crate) fn slots<'a>(
-    leases: impl Iterator<Item = &'a Lease>,
-    queue: &str,
-    now: Timestamp,
-) -> Vec<(String, u32)> {
-    let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
-    let lasts = |lease: &&Lease| lease.until.is_none_or(|until| until >= now);
-    for lease in leases.filter(|lease| lease.queue.as_deref() == Some(queue)).filter(lasts) {
-        *slots.entry(&lease.worker).or_default() += 1;
-    }
-    slots.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect()
 }
 
 /// Returns one page of workers, which must be sorted by name.

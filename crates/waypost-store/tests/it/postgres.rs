@@ -507,5 +507,5 @@ fn signs_that_the_database_cannot_hold_come_back() {
         Err(error) => panic!("{error}"),
     }
     let by_plan = LogFilter { plan: Some(plan("p")), ..LogFilter::default() };
-    assert_eq!(plans.log(0, &by_plan, 10).unwrap().0.len(), 1);
+    assert_eq!(plans.log(0, &by_plan, 10).unwrap().versions.len(), 1);
 }

@@ -531,7 +531,7 @@ fn a_task_whose_lease_was_lost_can_be_reclaimed() {
     let ended = |plans: &PlanStore| {
         look(plans.store(), |read| {
             let now = read.now();
-            read.leases(&waypost_store::LeaseFilter::ended(now), 10)
+            read.leases(&waypost_store::LeaseFilter::EndedBefore(now), 10)
         })
         .len()
     };

@@ -182,7 +182,7 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
 fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
     let (overdue, now) = plans.store().query(|read| {
         let now = read.now();
-        Ok((read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?, now))
+        Ok((read.leases(&LeaseFilter::EndedBefore(now), LEASES_TOLD_MAX)?, now))
     })?;
     Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
 }
