@@ -65,7 +65,7 @@ pub use rows::{
 };
 pub use store::{
     Append, Appended, Inspect, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite,
-    SNAPSHOT_MILESTONE, SharingScope, Store, Transaction, Work,
+    SNAPSHOT_MILESTONE, SharingScope, Store, StorePlace, Transaction, Work,
 };
 pub use stored_version::StoredVersion;
 pub use waypost_core::event_kinds;

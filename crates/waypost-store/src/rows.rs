@@ -390,8 +390,6 @@ pub enum LeaseFilter<'a> {
     Worker(&'a str),
     /// Those of the tasks of this plan.
     Plan(&'a PlanId),
-    /// Those that take a slot of this queue: they name it and have not expired.
-    Queue(&'a str),
 }
 
 /// Selects locks that running tasks hold.

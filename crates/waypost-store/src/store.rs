@@ -3,7 +3,6 @@
 //! A backend stores rows and makes them durable together; it decides nothing about plans. The trait is blocking on
 //! purpose: asynchronous callers use threads that may block.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
@@ -94,6 +93,10 @@ pub trait Read: Inspect {
     /// Returns workers sorted by name, at most `limit`.
     fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>>;
 
+    /// Returns the workers that hold slots of a queue, sorted, with the number of slots each: their leases that name
+    /// the queue and have not expired.
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>>;
+
     /// Returns the copies of a plan's attempt logs, sorted by task and attempt, at most `limit` after the one of `after`.
     /// The default returns none, for stores whose users all share the log files.
     fn attempt_logs(
@@ -130,15 +133,6 @@ impl dyn Read + '_ {
         };
         rows.sort();
         Ok(rows)
-    }
-
-    /// Returns the workers that hold slots of a queue, sorted, with the number of slots each.
-    pub fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
-        let mut slots: BTreeMap<String, u32> = BTreeMap::new();
-        for lease in self.leases(&LeaseFilter::Queue(queue), usize::MAX >> 1)? {
-            *slots.entry(lease.worker).or_default() += 1;
-        }
-        Ok(slots.into_iter().collect())
     }
 }
 
@@ -295,6 +289,15 @@ pub enum SharingScope {
     Machines,
 }
 
+/// Where a store is, and how far it is shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlace {
+    /// The location, as users write it.
+    pub location: String,
+    /// Which processes share the store.
+    pub reach: SharingScope,
+}
+
 /// Maintenance of a whole store.
 pub trait Maintenance {
     /// Looks for damage below the level of plans. Returns one line for each problem.
@@ -338,8 +341,8 @@ pub trait Maintenance {
 
 /// A backend that stores plans.
 pub trait Store: Maintenance + Send + Sync {
-    /// Returns the location of the store, as users write it.
-    fn location(&self) -> String;
+    /// Returns where the store is, and how far it is shared. Reads nothing.
+    fn place(&self) -> StorePlace;
 
     /// Runs `work` as if it were alone among all writers of all processes. Its writes are durable when this returns `Ok`,
     /// and rolled back when `work` or the backend fails.
@@ -353,14 +356,19 @@ pub trait Store: Maintenance + Send + Sync {
 
     /// Takes a lock that one process at a time may hold; returns `None` when another holds it.
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>>;
-
-    /// Returns how far the store is shared.
-    fn reach(&self) -> SharingScope {
-        SharingScope::Machine
-    }
 }
 
 impl dyn Store + '_ {
+    /// Returns the location of the store, as users write it.
+    pub fn location(&self) -> String {
+        self.place().location
+    }
+
+    /// Returns how far the store is shared.
+    pub fn reach(&self) -> SharingScope {
+        self.place().reach
+    }
+
     /// Reads a value from one state of the store. `query` may be run again, as in [`Store::read`].
     pub fn query<R>(&self, mut query: impl FnMut(&mut dyn Read) -> Result<R>) -> Result<R> {
         let mut found = None;

@@ -68,7 +68,7 @@ pub(super) fn plan_id(text: String) -> Result<PlanId> {
     PlanId::new(text.clone()).map_err(|error| corrupt(format!("the row of plan {text:?}"), error))
 }
 
-fn task_id(text: String) -> Result<TaskId> {
+pub(super) fn task_id(text: String) -> Result<TaskId> {
     TaskId::new(text.clone()).map_err(|error| corrupt(format!("a row of task {text:?}"), error))
 }
 

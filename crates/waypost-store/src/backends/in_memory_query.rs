@@ -1,6 +1,7 @@
 //! Lists for backends without a query language: filters, order, pages. Does not know where the rows come from.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use waypost_core::Timestamp;
 
@@ -96,30 +97,17 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Que
     Page { items, total, next, ..Page::default() }
 }
 
-/// Filters and sorts leases.
-pub(crate) fn leases(
-    mut leases: Vec<Lease>,
-    filter: &LeaseFilter<'_>,
-    now: Timestamp,
-    limit: usize,
-) -> Vec<Lease> {
+/// Filters and sorts leases: those that never expire first, then by the earliest end.
+pub(crate) fn leases(mut leases: Vec<Lease>, filter: &LeaseFilter<'_>, limit: usize) -> Vec<Lease> {
     leases.retain(|lease| match filter {
         LeaseFilter::All => true,
         LeaseFilter::EndedBefore(before) => lease.until.is_some_and(|until| until < *before),
         LeaseFilter::Worker(worker) => lease.worker == *worker,
         LeaseFilter::Plan(plan) => lease.plan == **plan,
-        LeaseFilter::Queue(queue) => {
-            lease.queue.as_deref() == Some(*queue) && lease.until.is_none_or(|until| until >= now)
-        }
     });
-    sort_leases(&mut leases, limit);
-    leases
-}
-
-/// Sorts leases: those that never expire first, then by the earliest end.
-pub(crate) fn sort_leases(leases: &mut Vec<Lease>, limit: usize) {
     leases.sort_by(|a, b| (a.until, &a.plan, &a.task).cmp(&(b.until, &b.plan, &b.task)));
     leases.truncate(limit);
+    leases
 }
 
 /// Returns the holders of the locks `keys`.
@@ -177,6 +165,20 @@ pub(crate) fn subscriptions<'a>(
     let mut found: Vec<&Subscription> = subscriptions.filter(is_wanted).collect();
     found.sort_by_key(|found| (found.created_at, &found.id));
     found.into_iter().take(limit).cloned().collect()
+}
+
+/// Returns the workers that hold slots of a queue, and how many each: expired leases do not count.
+pub(crate) fn slots<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    queue: &str,
+    now: Timestamp,
+) -> Vec<(String, u32)> {
+    let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
+    let lasts = |lease: &&Lease| lease.until.is_none_or(|until| until >= now);
+    for lease in leases.filter(|lease| lease.queue.as_deref() == Some(queue)).filter(lasts) {
+        *slots.entry(&lease.worker).or_default() += 1;
+    }
+    slots.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect()
 }
 
 /// Returns one page of workers, which must be sorted by name.

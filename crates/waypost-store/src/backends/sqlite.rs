@@ -36,8 +36,8 @@ use crate::rows::{
     VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
 };
 use crate::store::{
-    Append, Appended, Inspect, Look, Maintenance, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE, Store,
-    Transaction, Work,
+    Append, Appended, Inspect, Look, Maintenance, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE,
+    SharingScope, Store, StorePlace, Transaction, Work,
 };
 use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
@@ -164,6 +164,10 @@ fn is_read_only(path: &Path) -> bool {
 }
 
 impl SqliteStore {
+    fn location(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
     /// Opens the file, creates it if it does not exist, and migrates its schema. A file that a newer Waypost has migrated
     /// is opened for reading, or refused if that build does not allow it. So is one that this user can only read.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
@@ -337,8 +341,8 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn location(&self) -> String {
-        format!("sqlite:{}", self.path.display())
+    fn place(&self) -> StorePlace {
+        StorePlace { location: self.location(), reach: SharingScope::Machine }
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
@@ -677,10 +681,6 @@ impl Read for Rows<'_> {
             LeaseFilter::EndedBefore(before) => ("l.until < ?1", vec![before.as_micros().into()]),
             LeaseFilter::Worker(worker) => ("l.worker = ?1", vec![worker.to_owned().into()]),
             LeaseFilter::Plan(plan) => ("p.id = ?1", vec![plan.to_string().into()]),
-            LeaseFilter::Queue(queue) => (
-                "l.queue = ?1 AND (l.until IS NULL OR l.until >= ?2)",
-                vec![queue.to_owned().into(), self.now().as_micros().into()],
-            ),
         };
         values.push((limit as i64).into());
         let sql = format!(
@@ -765,6 +765,14 @@ impl Read for Rows<'_> {
         let params = params![after.unwrap_or_default(), limit as i64 + 1];
         let items = rows::query(self.connection, sql, params, |row| rows::worker(row))?;
         Ok(in_memory_query::page_of_workers(items, total as u64, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
+        self.flush()?;
+        let now = self.now().as_micros();
+        let sql = "SELECT worker, count(*) FROM leases WHERE queue = ?1 AND (until IS NULL OR until >= ?2)
+             GROUP BY worker ORDER BY worker";
+        rows::query(self.connection, sql, params![queue, now], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     fn attempt_logs(

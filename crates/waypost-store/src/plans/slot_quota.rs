@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use waypost_core::{Command, Refusal};
 
 use super::request::{WriteError, WriteRequest};
-use crate::store::{Read, Transaction};
+use crate::store::Transaction;
 use crate::workers::Slots;
 
 /// The number of tasks of a request that may still start.
@@ -53,8 +53,7 @@ impl<'a> SlotQuota<'a> {
             Some(left) => left,
             None => {
                 // The worker knows its own slots better than the store: this very request may end some of its tasks.
-                let read: &mut dyn Read = transaction;
-                let taken = read.slots(&slots.queue)?;
+                let taken = transaction.slots(&slots.queue)?;
                 let others = taken.iter().filter(|(worker, _)| worker != self.worker);
                 let others = others.map(|(_, count)| *count).sum::<u32>();
                 concurrency.saturating_sub(others.saturating_add(slots.own))

@@ -352,7 +352,7 @@ fn whoever_cannot_be_reached_is_named_without_the_password() {
         assert!(!error.contains("s3cret"), "{error}");
     }
     let store = PostgresStore::open(&with("postgres:s3cret@"), Durability::Full).unwrap();
-    assert_eq!(store.location(), database.url());
+    assert_eq!(store.place().location, database.url());
 }
 
 #[test]

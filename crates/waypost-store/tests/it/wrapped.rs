@@ -6,9 +6,9 @@ use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
     Append, Appended, AttemptLog, HeldLock, IndexRows, Inspect, Lease, LeaseFilter, LeaseUpdate, LockFilter,
     LogFilter, LogPage, Look, Maintenance, Page, PlanState, PlanSummary, Pruned, Pruning, Query, Read,
-    ReadHints, Record, Rewrite, SharedKeys, SharedScope, SharingScope, Store, StoreError, StoreState,
-    StoredVersion, Subscription, SubscriptionFilter, Totals, Transaction, VersionRecord, Wait, WaitFilter,
-    Work, Worker, WorkerFilter, WrittenSince,
+    ReadHints, Record, Rewrite, SharedKeys, SharedScope, SharingScope, Store, StoreError, StorePlace,
+    StoreState, StoredVersion, Subscription, SubscriptionFilter, Totals, Transaction, VersionRecord, Wait,
+    WaitFilter, Work, Worker, WorkerFilter, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -53,8 +53,9 @@ impl Wrapped {
 }
 
 impl Store for Wrapped {
-    fn location(&self) -> String {
-        self.inner.location()
+    fn place(&self) -> StorePlace {
+        let StorePlace { location, reach } = self.inner.place();
+        StorePlace { location, reach: self.reach.unwrap_or(reach) }
     }
 
     fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
@@ -72,10 +73,6 @@ impl Store for Wrapped {
 
     fn watch(&self) -> Result<Box<dyn waypost_store::Watch>, StoreError> {
         self.inner.watch()
-    }
-
-    fn reach(&self) -> SharingScope {
-        self.reach.unwrap_or_else(|| self.inner.reach())
     }
 
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn waypost_store::NamedLock>>, StoreError> {
@@ -171,6 +168,9 @@ impl Read for Within<'_> {
     }
     fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>, StoreError> {
         self.inner.workers(filter, limit)
+    }
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        self.inner.slots(queue)
     }
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
         self.inner.written_since(after, limit)

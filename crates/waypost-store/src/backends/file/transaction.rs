@@ -619,12 +619,9 @@ impl Read for Session<'_> {
                 Some(facts) => self.leases_of_plan(&facts)?,
                 None => Vec::new(),
             },
-            LeaseFilter::All
-            | LeaseFilter::EndedBefore(_)
-            | LeaseFilter::Worker(_)
-            | LeaseFilter::Queue(_) => self.all_leases()?,
+            LeaseFilter::All | LeaseFilter::EndedBefore(_) | LeaseFilter::Worker(_) => self.all_leases()?,
         };
-        Ok(in_memory_query::leases(leases, filter, clock::now(), limit))
+        Ok(in_memory_query::leases(leases, filter, limit))
     }
 
     fn locks(&mut self, filter: LockFilter<'_>) -> Result<Vec<HeldLock>> {
@@ -652,6 +649,10 @@ impl Read for Session<'_> {
 
     fn workers(&mut self, filter: WorkerFilter<'_>, limit: usize) -> Result<Page<Worker>> {
         Ok(in_memory_query::workers(self.all_workers()?.values(), filter, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
+        Ok(in_memory_query::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
     fn shared(

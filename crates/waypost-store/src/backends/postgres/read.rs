@@ -1,5 +1,7 @@
 //! Reads of the tables, inside a transaction or outside.
 
+use std::collections::BTreeMap;
+
 use tokio_postgres::Row;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
@@ -104,15 +106,6 @@ impl Session<'_> {
         let found = found.first().map_or(Ok(true), |row| rows::get(row, 0))?;
         self.has_waits = Some(found);
         Ok(found)
-    }
-
-    /// Returns the leases that take a slot of a queue, stored and pending.
-    fn slots(&mut self, queue: &str) -> Result<Vec<Lease>> {
-        let stored = self.slots_of(queue)?;
-        Ok(match &self.writing {
-            Some(writing) => writing.pending.slots(queue, &stored),
-            None => stored,
-        })
     }
 
     /// Returns all waits, stored and pending; `None` if they are too many to keep in memory.
@@ -282,11 +275,6 @@ impl Read for Session<'_> {
 
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
         let call = match *filter {
-            LeaseFilter::Queue(queue) => {
-                let mut leases = self.slots(queue)?;
-                in_memory_query::sort_leases(&mut leases, limit);
-                return Ok(leases);
-            }
             LeaseFilter::Plan(plan) => {
                 self.lock_plan(plan)?;
                 find_leases!("p.id = $1 AND p.purged_at IS NULL", "$2").with(plan.to_string())
@@ -411,6 +399,19 @@ impl Read for Session<'_> {
             writing.listed.extend(items.iter().map(expiry));
         }
         Ok(in_memory_query::page_of_workers(items, total, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>> {
+        let stored = self.slots_of(queue)?;
+        let tasks = match &self.writing {
+            Some(writing) => writing.pending.slots(queue, &stored),
+            None => stored.into_iter().map(|slot| slot.worker).collect(),
+        };
+        let mut slots: BTreeMap<String, u32> = BTreeMap::new();
+        for worker in tasks {
+            *slots.entry(worker).or_default() += 1;
+        }
+        Ok(slots.into_iter().collect())
     }
 
     fn attempt_logs(

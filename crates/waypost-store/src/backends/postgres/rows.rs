@@ -7,7 +7,7 @@ use super::connection::Call;
 use crate::backends::columns::Columns;
 pub(super) use crate::backends::columns::{
     add_plans, attempt_log, entry, hash, head, held_lock, json, lease, number, plan_id, pruned,
-    stored_version, subscription, wait,
+    stored_version, subscription, task_id, wait,
 };
 use crate::backends::list_query::{self, Dialect, ListQuery, Value};
 use crate::error::{Result, StoreError};

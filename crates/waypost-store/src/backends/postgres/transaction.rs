@@ -19,9 +19,11 @@ use super::footprint::{Mutex, OnConflict};
 use super::rows;
 use super::schema;
 use super::sequencer::News;
+use super::write_buffer::Slot;
 use super::write_state::{Access, Control, UncertainCommit, Weight, WriteTries, Writing};
+use crate::backends::columns::Columns;
 use crate::error::{Result, StoreError};
-use crate::rows::{HeldLock, Lease, Wait};
+use crate::rows::{HeldLock, Wait};
 use crate::store::ReadHints;
 
 /// Maximum number of versions of one plan that are prefetched.
@@ -63,9 +65,7 @@ const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at 
      ORDER BY p.key, l.version";
 const LOCKS: &str = "SELECT l.key, l.shared, p.id, l.task
      FROM waypost_locks l JOIN waypost_plans p ON p.key = l.plan WHERE l.key = ANY($1)";
-const SLOTS: &str =
-    "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress,
-         l.progressed_at
+const SLOTS: &str = "SELECT l.queue, l.worker, p.id, l.task
      FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
      WHERE l.queue = ANY($1)
          AND (l.until IS NULL OR l.until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)";
@@ -108,7 +108,7 @@ pub(super) struct Session<'a> {
     /// All waits, or `None` if they are too many; unset until they were read.
     waits: Option<Option<Vec<Wait>>>,
     locks: HashMap<String, Vec<HeldLock>>,
-    slots: HashMap<String, Vec<Lease>>,
+    slots: HashMap<String, Vec<Slot>>,
 }
 
 impl<'a> Session<'a> {
@@ -411,8 +411,9 @@ impl<'a> Session<'a> {
             self.slots.insert(queue.clone(), Vec::new());
         }
         for row in found {
-            let lease = rows::lease(row)?;
-            self.slots.entry(lease.queue.clone().unwrap_or_default()).or_default().push(lease);
+            let (queue, worker) = (row.text(0)?.unwrap_or_default(), row.text(1)?.unwrap_or_default());
+            let (plan, task) = (rows::plan_id(rows::get(row, 2)?)?, rows::task_id(rows::get(row, 3)?)?);
+            self.slots.entry(queue).or_default().push(Slot { worker, plan, task });
         }
         Ok(())
     }
@@ -438,8 +439,8 @@ impl<'a> Session<'a> {
         Ok(&self.locks)
     }
 
-    /// Returns the leases that take a slot of a queue, as the tables have them.
-    pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Lease>> {
+    /// Returns the tasks that hold slots of a queue, as the tables have them.
+    pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Slot>> {
         if !self.slots.contains_key(queue) && !self.expected.queues.iter().any(|expected| expected == queue) {
             self.expected.queues.push(queue.to_owned());
         }

@@ -2,7 +2,7 @@
 //! and index tables once, to the state after the last version: a few statements, regardless of the number of versions.
 
 use waypost_core::canonical::Hash;
-use waypost_core::{ExternalTaskRef, Lock, LockMode, TaskId, Timestamp};
+use waypost_core::{ExternalTaskRef, Lock, LockMode, PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
 use super::rows::text;
@@ -10,6 +10,14 @@ use crate::backends::write_buffer::{PendingPlan, PendingPlans};
 use crate::rows::{HeldLock, IndexRows, Lease, PlanSummary, Wait};
 use crate::store::Append;
 use crate::stored_version::StoredVersion;
+
+/// A slot of a queue that a running task takes.
+#[derive(Clone)]
+pub(super) struct Slot {
+    pub(super) worker: String,
+    pub(super) plan: PlanId,
+    pub(super) task: TaskId,
+}
 
 /// The pending writes of all plans.
 #[derive(Default)]
@@ -47,15 +55,17 @@ impl Pending {
         found
     }
 
-    /// Returns the leases that take a slot of `queue`, given those that the tables contain.
-    pub(super) fn slots(&self, queue: &str, stored: &[Lease]) -> Vec<Lease> {
-        let moved = |lease: &&Lease| {
-            self.plans.get(&lease.plan).is_some_and(|plan| plan.running.contains_key(&lease.task))
+    /// Returns the worker of each task that holds a slot of `queue`, given those that the tables contain.
+    pub(super) fn slots(&self, queue: &str, stored: &[Slot]) -> Vec<String> {
+        let moved = |slot: &&Slot| {
+            self.plans.get(&slot.plan).is_some_and(|plan| plan.running.contains_key(&slot.task))
         };
-        let mut found: Vec<Lease> = stored.iter().filter(|lease| !moved(lease)).cloned().collect();
+        let mut found: Vec<String> =
+            stored.iter().filter(|slot| !moved(slot)).map(|slot| slot.worker.clone()).collect();
         for plan in self.plans.0.values() {
             let started = plan.running.values().flatten().map(|(lease, _)| lease);
-            found.extend(started.filter(|lease| lease.queue.as_deref() == Some(queue)).cloned());
+            let here = started.filter(|lease| lease.queue.as_deref() == Some(queue));
+            found.extend(here.map(|lease| lease.worker.clone()));
         }
         found
     }
