@@ -34,12 +34,6 @@ impl PlanStore {
     }
 
     /// Calls `look` with the current state of a plan and the latest progress of its tasks.
-    pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
-        let (mut look, mut seen) = (Some(look), None);
-        self.look_with_progress(id, &mut |plan| seen = look.take().map(|look| look(plan)))?;
-        seen.ok_or_else(|| WriteError::NotFound(id.to_string()))
-    }
-
     fn look_with_progress(&self, id: &PlanId, look: &mut dyn FnMut(&Plan)) -> Result<(), WriteError> {
         // Only tasks in progress have any.
         let mut is_idle = false;
