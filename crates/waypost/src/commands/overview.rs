@@ -244,7 +244,13 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
             plans.view(&head.id, |plan, _| (0, rejection(plan), verb_for_ready(plan)))?
         }
         Phase::Paused if head.asking > 0 => (head.asking as usize, None, "next"),
-        _ => (0, None, "next"),
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => (0, None, "next"),
     };
     let (part, what, command) = if head.phase == Phase::AwaitingApproval {
         (0, "awaits approval".to_owned(), command("approve"))
