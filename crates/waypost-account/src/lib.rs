@@ -4,6 +4,8 @@
 //! An account is found by the effective user id. `HOME` and `XDG_*` never choose an account file: whoever can set a
 //! variable is not thereby the owner of the account.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod account;
 mod account_files;
 mod allowed_signers;

@@ -107,6 +107,10 @@ impl Failure {
     }
 
     /// A file could not be read or written.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the kinds of the standard library are many, and more come"
+    )]
     pub fn file(path: &Path, error: &std::io::Error) -> Self {
         let path = path.display();
         match error.kind() {
@@ -157,14 +161,12 @@ impl Failure {
 
     /// Why a text could not be written into a plan. Problems of the text name the file.
     pub fn of_text(name: &str, error: ServiceError) -> Self {
-        match error {
-            ServiceError::Invalid { subject: subject @ Subject::Text, problems } => {
-                let in_file = |problem| (Some(name.to_owned()), problem);
-                let problems: Vec<_> = problems.into_iter().map(in_file).collect();
-                Self::invalid(&subject.to_string(), &problems)
-            }
-            error => error.into(),
-        }
+        let ServiceError::Invalid { subject: subject @ Subject::Text, problems } = error else {
+            return error.into();
+        };
+        let in_file = |problem| (Some(name.to_owned()), problem);
+        let problems: Vec<_> = problems.into_iter().map(in_file).collect();
+        Self::invalid(&subject.to_string(), &problems)
     }
 
     /// The message and the details on one line.
@@ -292,10 +294,8 @@ impl From<WriteError> for Failure {
 
 impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Self {
-        let hint = match &error {
-            ServiceError::Refused(refusal) => command_after(refusal),
-            _ => None,
-        };
+        let refusal = if let ServiceError::Refused(refusal) = &error { Some(refusal) } else { None };
+        let hint = refusal.and_then(command_after);
         let (code, hint) = (error.code(), hint.unwrap_or_else(|| hint_text(&error.hint())));
         let failure = match &error {
             ServiceError::Invalid { subject, problems } => {
@@ -319,10 +319,7 @@ impl From<ServiceError> for Failure {
                 failure.details.clone_from(details);
                 return failure;
             }
-            ServiceError::Store(_) => match error {
-                ServiceError::Store(error) => return error.into(),
-                _ => Self::failed(error.to_string(), hint),
-            },
+            ServiceError::Store(error) => return error.clone().into(),
             ServiceError::Refused(refusal) => Self::new(exit_of(refusal), error.to_string(), hint),
             ServiceError::NoSuchPlan(_)
             | ServiceError::Ambiguous { .. }
@@ -354,6 +351,7 @@ impl From<ServiceError> for Failure {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "most refusals are failures like any other")]
 fn exit_of(refusal: &Refusal) -> Exit {
     match refusal {
         Refusal::Invalid { .. } => Exit::Invalid,
@@ -364,6 +362,7 @@ fn exit_of(refusal: &Refusal) -> Exit {
 }
 
 /// Says what to type after a refusal whose own hint names no command.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most refusals have a hint that fits every front end")]
 fn command_after(refusal: &Refusal) -> Option<String> {
     let ask = |whom: &str| format!("ask {whom} to run the same command in a terminal of their own");
     match refusal {

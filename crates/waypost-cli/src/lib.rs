@@ -1,6 +1,8 @@
 //! What all commands of the `waypost` program share: which workspace, configuration and store a call means, who calls, how
 //! output and errors look, and how plan files are read and kept in step.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod actor;
 pub mod approval_prompt;
 pub mod background_sync;

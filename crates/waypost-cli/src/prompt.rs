@@ -50,9 +50,9 @@ pub fn ask_at(terminal: &mut Terminal, question: &str) -> Outcome<String> {
 const UNANSWERED: &str = "the question was not answered";
 
 fn unanswered(error: io::Error) -> Failure {
-    match error.kind() {
-        ErrorKind::Interrupted => Failure::new(Exit::Interrupted, UNANSWERED, ""),
-        _ => unusable(error),
+    match error.kind() == ErrorKind::Interrupted {
+        true => Failure::new(Exit::Interrupted, UNANSWERED, ""),
+        false => unusable(error),
     }
 }
 

@@ -184,12 +184,10 @@ impl From<SharingError> for Failure {
             SharingError::Newer(_) => Exit::Outdated,
             SharingError::WhichQuestion { .. } | SharingError::BadAnswer(_) => Exit::Usage,
         };
-        let facts = match &error {
-            SharingError::Secrets(found) => {
-                [("secrets".to_owned(), serde_json::json!(found))].into_iter().collect()
-            }
-            _ => serde_json::Map::new(),
-        };
+        let mut facts = serde_json::Map::new();
+        if let SharingError::Secrets(found) = &error {
+            facts.insert("secrets".to_owned(), serde_json::json!(found));
+        }
         match error {
             SharingError::Service(error) => error.into(),
             SharingError::Git(_)

@@ -90,13 +90,11 @@ impl Retrieve for Nothing {
 }
 
 fn bad_schema(error: &ValidationError<'_>) -> BadSchema {
-    match error.kind() {
-        ValidationErrorKind::Referencing(_) => {
-            let what = format!("{error}: a schema can refer to itself only (`$ref` = \"#/$defs/…\")");
-            BadSchema { at: String::new(), what: short(&what) }
-        }
-        _ => BadSchema { at: error.instance_path().as_str().to_owned(), what: short(&expected(error)) },
+    if let ValidationErrorKind::Referencing(_) = error.kind() {
+        let what = format!("{error}: a schema can refer to itself only (`$ref` = \"#/$defs/…\")");
+        return BadSchema { at: String::new(), what: short(&what) };
     }
+    BadSchema { at: error.instance_path().as_str().to_owned(), what: short(&expected(error)) }
 }
 
 fn violation(error: &ValidationError<'_>) -> String {
@@ -106,6 +104,7 @@ fn violation(error: &ValidationError<'_>) -> String {
 }
 
 /// The expected value, in our own words where they are clearer than the library's.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the library has many kinds, and words for all of them")]
 fn expected(error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("expected {}", noun(*kind)),

@@ -4,6 +4,8 @@
 //! for secrets, and [`PinnedFiles`]. Every key is described in `docs/configuration.md`; an unknown key is an error with its file, its line
 //! and the nearest known name.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod address;
 mod definition;
 mod env_overrides;

@@ -39,7 +39,10 @@ pub(super) fn run(
         }
         match run_part(&mut attempt, part) {
             AttemptOutcome::Done { result, output } => claim = Claim { result, output },
-            ending => return ending,
+            ending @ (AttemptOutcome::Failed { .. }
+            | AttemptOutcome::TryAgain { .. }
+            | AttemptOutcome::Asked(_)
+            | AttemptOutcome::Checked { .. }) => return ending,
         }
     }
     match &job.check {

@@ -162,7 +162,11 @@ fn response_kind(call: &Call<'_>, answer: Result<Answer, String>) -> ResponseKin
             let status_url = answer.header("location").map(str::to_owned).or(in_body);
             let progress = field("progress").map(|progress| match progress {
                 Value::String(words) => words.clone(),
-                other => other.to_string(),
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_)) => other.to_string(),
             });
             ResponseKind::GoesOn { status_url, wait, progress }
         }

@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of the scheduler or the runner: both receive [`AttemptEvent`]s.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod agent;
 mod async_runtime;
 mod attempt;

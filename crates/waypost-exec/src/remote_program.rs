@@ -126,9 +126,9 @@ impl Call {
 
     fn ask_now(&self, verb: &str, question: &Value) -> (Result<Value, RemoteError>, String) {
         let name = &self.words[0];
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => RemoteError::Refused(format!("{name} cannot be found")),
-            _ => RemoteError::NotNow(format!("{name} could not be called: {error}")),
+        let failed = |error: io::Error| match error.kind() == io::ErrorKind::NotFound {
+            true => RemoteError::Refused(format!("{name} cannot be found")),
+            false => RemoteError::NotNow(format!("{name} could not be called: {error}")),
         };
         let told = || -> io::Result<_> {
             let (output, says) = io::pipe()?;

@@ -35,6 +35,7 @@ pub(crate) fn json_of(text: &str) -> Result<Value, Unreadable> {
 }
 
 /// Parses a JSON object.
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 pub(crate) fn object_of(text: &str, dialect: Dialect) -> Result<Map<String, Value>, Unreadable> {
     match json_of(text)? {
         Value::Object(map) => Ok(map),
@@ -93,6 +94,7 @@ pub(crate) struct Fields {
     problems: Vec<Problem>,
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 impl Fields {
     /// Takes `map` apart; its problems are located at `place`.
     pub(crate) fn new(map: Map<String, Value>, place: ProblemLocation) -> Self {

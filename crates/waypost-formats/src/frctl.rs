@@ -153,6 +153,7 @@ struct Written {
     word: String,
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 fn read_goal(
     key: String,
     goal: Value,
@@ -217,6 +218,7 @@ fn read_goal(
     (task, Written { kept, child_ids, depth, word })
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 fn read_digest(fields: &mut Fields, kept: &mut PreservedFields) -> Option<Digest> {
     let digest = |summary| Digest {
         summary,

@@ -151,6 +151,7 @@ fn read_plan(plan: Map<String, Value>, reading: &mut Reading) {
     reading.drafts.push(draft);
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 fn read_step(
     step: Value,
     index: usize,

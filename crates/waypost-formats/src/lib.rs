@@ -3,6 +3,8 @@
 //! Pure: no files, no clock. A reader accepts everything that can be understood and reports every problem;
 //! `waypost_core::validate` checks the graph itself. A writer lists the fields that its format cannot hold.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod agora;
 mod apply_text;
 mod backlog;

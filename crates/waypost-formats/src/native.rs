@@ -200,6 +200,7 @@ fn with_the_rest(spec: TaskSpec, raw: &RawValue, mut ignored: Ignored, report: &
 }
 
 /// Parses a task that does not fit as a whole: keeps the fields that fit, and reports each of the others.
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report: &mut Report) -> Task {
     let number = ProblemLocation::TaskNumber(index + 1);
     let Ok(Entries(mut fields)) = serde_json::from_str(raw.get()) else {

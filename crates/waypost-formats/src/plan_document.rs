@@ -29,6 +29,7 @@ fn is_document(map: &Map<String, Value>) -> bool {
 }
 
 /// Reads one document, or the documents in an envelope.
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 pub(crate) fn read(text: &str, file_name: Option<&str>) -> Result<Reading, Unreadable> {
     let Value::Object(mut map) = json_of(text)? else {
         return Err(Unreadable::NoPlan("a plan document is a JSON object".to_owned()));

@@ -101,11 +101,6 @@ impl RefName {
         self.0.strip_prefix("refs/heads/").unwrap_or(&self.0)
     }
 
-    /// Whether it is a branch, which a plain clone brings along.
-    pub fn is_branch(&self) -> bool {
-        self.0.starts_with("refs/heads/")
-    }
-
     /// Returns the reference that remembers it as a remote had it last.
     pub fn tracking(&self, remote: &RemoteName) -> String {
         match (self.0.strip_prefix("refs/heads/"), self.0.strip_prefix("refs/waypost/")) {

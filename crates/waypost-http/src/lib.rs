@@ -4,6 +4,8 @@
 //! Every path needs a token, which names the caller, or for the API a session; except the health checks, `/login` and the
 //! dashboard's files. A mounted service is created per token, so that no caller reaches the sessions of another.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod api;
 mod assets;
 mod host_origin_guard;

@@ -456,7 +456,7 @@ impl Client {
             CallError::Plain(ModelError::NotReached { model, .. }) => {
                 CallError::Plain(ModelError::BrokeOff { model })
             }
-            other => other,
+            other @ (CallError::Refused(..) | CallError::Plain(_)) => other,
         })
     }
 
@@ -522,17 +522,13 @@ fn wait_before_next(attempt: u32, retries: u32, error: &ModelError) -> Option<Du
     if !error.is_passing() || attempt > retries {
         return None;
     }
-    match error {
-        ModelError::Busy { wait_milliseconds: Some(millis), .. } => {
-            Some(Duration::from_millis(*millis)).filter(|wait| *wait <= ASKED_WAIT_MAX)
-        }
-        _ => {
-            let mut chance = [0];
-            // Without randomness the jitter is zero.
-            let _no_dice = SystemRandom::new().fill(&mut chance);
-            Some(chosen_wait(attempt, chance[0]))
-        }
+    if let ModelError::Busy { wait_milliseconds: Some(millis), .. } = error {
+        return Some(Duration::from_millis(*millis)).filter(|wait| *wait <= ASKED_WAIT_MAX);
     }
+    let mut chance = [0];
+    // Without randomness the jitter is zero.
+    let _no_dice = SystemRandom::new().fill(&mut chance);
+    Some(chosen_wait(attempt, chance[0]))
 }
 
 /// Describes why a secret is missing.

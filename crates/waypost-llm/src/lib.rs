@@ -4,6 +4,8 @@
 //! ([`InOrder`]), a model for each role ([`ByRole`]), and the journal of all requests ([`Recorded`], [`Replayed`]).
 //! Knows nothing of plans.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod backoff;
 mod cancellation;
 mod client;

@@ -3,6 +3,8 @@
 //! A [`Server`] implements the protocol and knows no plan; toolsets turn the arguments of a tool into commands on plans and know
 //! nothing of the protocol. Tools run on threads that may block, so a toolset is plain, synchronous code.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod approval;
 mod call_turns;
 mod cancellation;

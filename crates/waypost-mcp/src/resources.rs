@@ -141,11 +141,12 @@ fn plans(workspace: &Workspace) -> Result<Value, ToolError> {
 
 /// Returns the plan with this id or id prefix.
 pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolError> {
-    workspace.service.resolve_plan(plan).map_err(|error| match error {
-        ServiceError::NoSuchPlan(ref unknown) if unknown.nearest.is_none() => {
-            ToolError::new(error.to_string(), format!("{PLANS} lists the plans"))
+    workspace.service.resolve_plan(plan).map_err(|error| {
+        let is_unlike_any = matches!(&error, ServiceError::NoSuchPlan(unknown) if unknown.nearest.is_none());
+        match is_unlike_any {
+            true => ToolError::new(error.to_string(), format!("{PLANS} lists the plans")),
+            false => error.into(),
         }
-        error => error.into(),
     })
 }
 

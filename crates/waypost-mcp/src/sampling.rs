@@ -71,9 +71,9 @@ async fn create(peer: &Peer<RoleServer>, ask: &ModelRequest) -> Option<Result<Cr
 fn answer(ask: &ModelRequest, result: CreateMessageResult) -> Answer {
     let is_cut = result.stop_reason.as_deref() == Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN);
     let blocks = result.message.content.into_vec().into_iter();
-    let texts = blocks.filter_map(|block| match block {
-        SamplingMessageContentBlock::Text(text) => Some(text.text),
-        _ => None,
+    let texts = blocks.filter_map(|block| {
+        let SamplingMessageContentBlock::Text(text) = block else { return None };
+        Some(text.text)
     });
     let text = texts.collect::<Vec<_>>().join("\n");
     Answer {

@@ -231,7 +231,7 @@ fn no_message(text: &[u8], outline: &PartialObject) -> Read {
         Value::Array(_) => {
             ErrorData::invalid_request("batches are not supported: send each message separately", None)
         }
-        _ => {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             ErrorData::invalid_request("a message is an object with \"jsonrpc\", \"id\" and \"method\"", None)
         }
     };

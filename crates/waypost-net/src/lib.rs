@@ -1,5 +1,7 @@
 //! HTTP for connections to other machines: the client, proxies and the asynchronous runtime.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod async_runtime;
 pub mod http_client;
 mod proxy;

@@ -114,7 +114,13 @@ impl Decompose {
                     repairs: Vec::new(),
                 }
             }
-            purpose => {
+            purpose @ (Purpose::Generate
+            | Purpose::Atomicity
+            | Purpose::Decompose
+            | Purpose::Digest
+            | Purpose::WriteExam
+            | Purpose::AnswerExam
+            | Purpose::GradeExam) => {
                 let problems = problems.join("; ");
                 let why = format!(
                     "none of {asked} answers on its {} could be used; the last: {problems}",

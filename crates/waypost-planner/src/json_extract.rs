@@ -161,7 +161,9 @@ fn whole(value: Value, fits: &dyn Fn(&Value) -> bool) -> Option<Candidate> {
             repairs.note(Repair::Quoted);
             serde_json::from_str(inner.trim()).ok()?
         }
-        other => other,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other
+        }
     };
     if !value.is_object() && !value.is_array() {
         return None;

@@ -3,6 +3,8 @@
 //! Outside of [`planning`], no network, no files and no clock: a session returns requests ([`ModelRequest`]), the driver brings
 //! the [`Answer`]s, and the session turns them into commands for the plan or into further requests.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod budget;
 pub mod decompose;
 pub mod digest;

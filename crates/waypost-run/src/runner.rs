@@ -111,6 +111,14 @@ pub struct Summary {
     pub newer_schema: Option<u32>,
 }
 
+impl Summary {
+    /// Returns the summary of a run that another process has carried out to its end.
+    pub fn of_others() -> Self {
+        let (asked_to_end, newer_schema) = (None, None);
+        Self { asked_to_end, rest: Idleness::Over, unreported: Vec::new(), aside: false, newer_schema }
+    }
+}
+
 /// When a run ends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExitPolicy {

@@ -217,7 +217,7 @@ impl Service {
     pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
         let lost = self.plans().store().query(|read| {
             let now = read.now();
-            read.leases(&LeaseFilter::ended(now), LOST_MAX)
+            read.leases(&LeaseFilter::EndedBefore(now), LOST_MAX)
         })?;
         let by = Caller::new(Actor::system("lease"));
         // A process that is alive renews its lease, or another run sees that it does not: clocks can differ.

@@ -7,7 +7,7 @@ use waypost_core::{
     Command, Dependency, DependencyRule, Event, ExternalTaskRef, GateOutcome, GateRecord, Plan, PlanId,
     Status, Task, TaskId,
 };
-use waypost_store::{ArchiveFilter, Query, StoreError};
+use waypost_store::{ArchiveFilter, Query, StoreError, Wait, WaitFilter};
 
 use crate::authenticity::Signing;
 use crate::caller::{Caller, ProvedAct, SignedGate};
@@ -354,7 +354,13 @@ impl Service {
     fn matters_to_machines(&self, plan: &PlanId) -> Result<bool, ServiceError> {
         let (has_work, owner) =
             self.read(plan, |plan| (plan.has_machine_work(), plan.spec().owner.clone()))?;
-        Ok(has_work || !self.plans().store().query(|read| read.waits(plan, &owner, None))?.is_empty())
+        Ok(has_work || !self.waits_on(plan, &owner)?.is_empty())
+    }
+
+    /// Returns the tasks that wait for a task of a plan, or of any plan of its owner.
+    fn waits_on(&self, plan: &PlanId, owner: &str) -> Result<Vec<Wait>, ServiceError> {
+        let on = WaitFilter::On { plan, owner, task: None };
+        Ok(self.plans().store().query(|read| read.waits(on))?)
     }
 
     /// Looks at other plans for a write: who waits for tasks of the plan, and which of the tasks in question are gates or
@@ -365,7 +371,7 @@ impl Service {
         asked: Vec<ExternalTaskRef>,
     ) -> Result<OtherPlanFacts, ServiceError> {
         let owner = self.read(plan, |plan| plan.spec().owner.clone())?;
-        let waits = self.plans().store().query(|read| read.waits(plan, &owner, None))?;
+        let waits = self.waits_on(plan, &owner)?;
         let mut awaited_of_owner = BTreeSet::new();
         for wait in waits.iter().filter(|wait| wait.on.plan.is_none()) {
             if self.matters_to_machines(&wait.plan)? {

@@ -29,6 +29,7 @@ mod import;
 mod inbox;
 mod last_approval;
 mod lifecycle;
+mod maintenance;
 mod merge_question;
 mod own_record;
 mod plan_status;
@@ -74,6 +75,7 @@ pub use human_answer::{HumanExecutors, is_for_people, question_digest};
 pub use import::{ImportDraft, Imported, only_plan};
 pub use inbox::{Commands, Inbox, InboxItem, InboxKind, RunningNow};
 pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule, RestorePreview};
+pub use maintenance::StoreHealth;
 pub use merge_question::MergeQuestion;
 pub use plan_status::{FoundPlans, ListedPlan, PlanStatus, PlanStatuses};
 pub use preview::{

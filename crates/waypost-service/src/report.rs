@@ -20,8 +20,8 @@ use crate::sharing::SharingError;
 
 /// The default lease of a claimed task in seconds.
 pub(crate) const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
-/// Maximum number of leases read to find those of one caller.
-const LEASES_MAX: usize = 10_000;
+/// Maximum number of leases read to find some of them.
+pub(crate) const LEASES_MAX: usize = 10_000;
 
 /// Options for claiming a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -399,14 +399,13 @@ impl Service {
 
     /// Returns the leases of the caller, in all its sessions.
     pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
-        let mut leases =
-            self.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
+        let mut leases = self.plans().store().query(|read| read.leases(&LeaseFilter::All, LEASES_MAX))?;
         leases.retain(|lease| by.actor.is_worker(&lease.worker));
         Ok(leases)
     }
 
     fn lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<Lease>, ServiceError> {
-        let leases = self.plans().store().query(|read| read.index(plan))?.leases;
+        let leases = self.plans().store().query(|read| read.leases(&LeaseFilter::Plan(plan), LEASES_MAX))?;
         Ok(leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt))
     }
 

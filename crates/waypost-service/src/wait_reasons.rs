@@ -9,11 +9,12 @@ use waypost_core::{
     BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, StartRefusal,
     StartRefusalReason, Status, Task, TaskId, Timestamp,
 };
-use waypost_store::{HeldLock, PlanStore, Query, Worker, WriteError};
+use waypost_store::{HeldLock, LeaseFilter, LockFilter, PlanStore, Query, Worker, WriteError};
 use waypost_text::{one_line, quote};
 
 use crate::active_workers::{draining_of, no_worker, workers_of};
 use crate::approval::start_refusal_text;
+use crate::report::LEASES_MAX;
 
 /// Maximum number of external tasks to look up for one task.
 const ELSEWHERE_MAX: usize = 20;
@@ -53,8 +54,8 @@ pub fn why(
     for there in plans.view(plan, |plan, _| awaited(plan, task))? {
         known.insert(there.key(), plans.target_status(plan, Some(task), &there)?.describe(&there));
     }
-    let leases = plans.store().query(|read| read.index(plan));
-    let until = leases.ok().and_then(|rows| rows.leases.into_iter().find(|lease| lease.task == *task)?.until);
+    let leases = plans.store().query(|read| read.leases(&LeaseFilter::Plan(plan), LEASES_MAX));
+    let until = leases.ok().and_then(|leases| leases.into_iter().find(|lease| lease.task == *task)?.until);
     let (standing, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
         let started = plan.as_started();
         let standing = started.effective_status(task.as_str());
@@ -331,7 +332,7 @@ fn held(plans: &PlanStore, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, 
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = plans.store().query(|read| read.locks(&keys))?;
+    let rows = plans.store().query(|read| read.locks(LockFilter::Keys(&keys)))?;
     let clashes = rows.into_iter().filter(|row| {
         let mode = wanted.iter().find(|lock| lock.key == row.lock.key).map(|lock| lock.mode);
         (mode, row.lock.mode) != (Some(LockMode::Shared), LockMode::Shared)

@@ -58,14 +58,14 @@ pub use plans::request::{
     SharedRow, SharedWrite, WriteError, WriteRequest,
 };
 pub use rows::{
-    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate, LogFilter,
-    Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, QueueTotals, ReadyTask, SharedKeys,
-    SharedScope, Sort, StoreState, SubscriptionFilter, TaskProgress, Totals, UNNUMBERED, Unreadable,
-    VersionRecord, Wait, WorkerFilter, WrittenSince,
+    ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate,
+    LockFilter, LogFilter, LogPage, Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, QueueTotals,
+    ReadyTask, SharedKeys, SharedScope, Sort, StoreState, SubscriptionFilter, TaskProgress, Totals,
+    UNNUMBERED, Unreadable, VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
 };
 pub use store::{
-    Append, Appended, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite, SNAPSHOT_MILESTONE,
-    SharingScope, Store, Transaction, Work,
+    Append, Appended, Inspect, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite,
+    SNAPSHOT_MILESTONE, SharingScope, Store, StorePlace, Transaction, Work,
 };
 pub use stored_version::StoredVersion;
 pub use waypost_core::event_kinds;

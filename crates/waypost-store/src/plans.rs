@@ -33,9 +33,9 @@ use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::group_commit::Group;
 use crate::rows::{
-    LogFilter, Page, PlanSummary, Query, ReadyTask, Sort, Unreadable, VersionRecord, WrittenSince,
+    LogFilter, LogPage, Page, PlanSummary, Query, ReadyTask, Sort, VersionRecord, WrittenSince,
 };
-use crate::store::{Read, Store, Transaction};
+use crate::store::{Read, ReadHints, Store, Transaction};
 use crate::workers::Slots;
 
 /// Maximum number of ids that an ambiguous prefix lists.
@@ -313,8 +313,7 @@ impl PlanStore {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         cache.make_room();
         self.store.read(&mut |read| {
-            read.do_without_numbers();
-            read.expect(&prefetch::of_plan(id, &cache));
+            read.expect(&ReadHints { without_numbers: true, ..prefetch::of_plan(id, &cache) });
             match read.plan_state(id)?.version() {
                 Some(version) => catch_up(read, &mut cache, id, version),
                 None => Ok(()),
@@ -352,8 +351,7 @@ impl PlanStore {
     pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<VersionRecord>> {
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.query(|read| {
-            read.do_without_numbers();
-            read.expect(&prefetch::of_plan(id, &cache));
+            read.expect(&ReadHints { without_numbers: true, ..prefetch::of_plan(id, &cache) });
             let Some(version) = read.plan_state(id)?.version().filter(|&version| version > known) else {
                 return Ok(Vec::new());
             };
@@ -456,13 +454,8 @@ impl PlanStore {
 
     /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`, and what of them
     /// cannot be read.
-    pub fn log(
-        &self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<(Vec<VersionRecord>, Unreadable)> {
-        self.store.query(|read| Ok((read.log(after, filter, limit)?, read.unreadable()?)))
+    pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<LogPage> {
+        self.store.query(|read| read.log(after, filter, limit))
     }
 
     /// Returns the sequence number of the latest version in the log; 0 when there is none.
@@ -479,7 +472,7 @@ impl PlanStore {
     /// have one.
     pub fn numbered_since(&self, after: u64, limit: usize) -> Result<WrittenSince> {
         self.store.query(|read| {
-            read.do_without_numbers();
+            read.expect(&ReadHints { without_numbers: true, ..ReadHints::default() });
             read.written_since(after, limit)
         })
     }

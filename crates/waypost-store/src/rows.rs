@@ -286,7 +286,16 @@ pub(crate) fn version_words(ranges: &[(u64, u64)]) -> String {
     format!("{noun} {}", ranges.iter().map(words).collect::<Vec<_>>().join(", "))
 }
 
-/// The part of the log that cannot be read because files are damaged.
+/// Versions of the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogPage {
+    /// The versions in commit order.
+    pub versions: Vec<VersionRecord>,
+    /// What this call, and earlier ones on the same state of the store, could not read.
+    pub unreadable: Unreadable,
+}
+
+/// The part of the log that cannot be read because files that people and programs can change are damaged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unreadable {
     /// The first sequence number that cannot be read; `None` if the damage hides no version.
@@ -371,24 +380,41 @@ impl PlanProgress {
 
 /// Selects leases.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LeaseFilter<'a> {
-    /// Only leases that expired before this time; leases that never expire are left out.
-    pub ended_before: Option<Timestamp>,
-    /// Only leases of this worker.
-    pub worker: Option<&'a str>,
+pub enum LeaseFilter<'a> {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that expired before this time; leases that never expire are left out.
+    EndedBefore(Timestamp),
+    /// Those of this worker.
+    Worker(&'a str),
+    /// Those of the tasks of this plan.
+    Plan(&'a PlanId),
 }
 
-impl LeaseFilter<'_> {
-    /// Selects leases that expired before `before`.
-    pub fn ended(before: Timestamp) -> Self {
-        Self { ended_before: Some(before), worker: None }
-    }
+/// Selects locks that running tasks hold.
+#[derive(Clone, Copy, Debug)]
+pub enum LockFilter<'a> {
+    /// Those with these keys.
+    Keys(&'a [&'a str]),
+    /// Those that the tasks of this plan hold.
+    Plan(&'a PlanId),
+}
 
-    /// Returns whether the filter selects a lease.
-    pub(crate) fn admits(&self, lease: &Lease) -> bool {
-        self.ended_before.is_none_or(|before| lease.until.is_some_and(|until| until < before))
-            && self.worker.is_none_or(|worker| worker == lease.worker)
-    }
+/// Selects waits of tasks for tasks of other plans.
+#[derive(Clone, Copy, Debug)]
+pub enum WaitFilter<'a> {
+    /// Those of the tasks of this plan.
+    Of(&'a PlanId),
+    /// Those for a task of a plan.
+    On {
+        /// The plan of the awaited tasks.
+        plan: &'a PlanId,
+        /// The owner of the plan: waits that name only an owner are for any plan of that owner.
+        owner: &'a str,
+        /// Only waits for the task of this id.
+        task: Option<&'a str>,
+    },
 }
 
 /// The use of a plan's id.
@@ -765,13 +791,17 @@ pub struct WrittenSince {
     pub up_to: u64,
     /// Whether there may be versions after that number.
     pub more: bool,
+    /// What could not be read of the log.
+    pub unreadable: Unreadable,
 }
 
 impl WrittenSince {
-    /// Collects the plans of `entries`: the versions of the log after `after`, of which at most `limit` were read.
-    pub(crate) fn of(entries: Vec<VersionRecord>, after: u64, limit: usize) -> Self {
-        let mut written = Self { up_to: after, more: entries.len() == limit, plans: Vec::new() };
-        for entry in entries {
+    /// Collects the plans of the versions of the log after `after`, of which at most `limit` were read.
+    pub(crate) fn of(page: LogPage, after: u64, limit: usize) -> Self {
+        let LogPage { versions, unreadable } = page;
+        let more = versions.len() == limit;
+        let mut written = Self { up_to: after, more, plans: Vec::new(), unreadable };
+        for entry in versions {
             written.up_to = entry.sequence;
             match written.plans.iter_mut().find(|(plan, _)| *plan == entry.plan) {
                 Some((_, version)) => *version = entry.version,

@@ -12,9 +12,9 @@ use crate::log::change_watch::Watch;
 use crate::log::subscription::Subscription;
 use crate::named_lock::NamedLock;
 use crate::rows::{
-    HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState,
-    PlanSummary, Pruned, Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Totals, Unreadable,
-    VersionRecord, Wait, WorkerFilter, WrittenSince,
+    HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseUpdate, LockFilter, LogFilter, LogPage, Page,
+    PlanState, PlanSummary, Pruned, Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Totals,
+    VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
 };
 use crate::stored_version::{Predecessor, StoredVersion};
 use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
@@ -32,16 +32,25 @@ pub struct ReadHints {
     pub locks: Vec<String>,
     /// Queues whose slots will be counted.
     pub queues: Vec<String>,
+    /// Whether the numbers of versions in the log do not matter. Versions that were just committed and have none yet are
+    /// then missing in the log, and come without it from the history of their plan.
+    pub without_numbers: bool,
+}
+
+/// Reads for maintenance, inside a transaction or outside: the history of a plan exactly as it is stored.
+pub trait Inspect {
+    /// Returns the versions of a plan after `after` exactly as the log stores them, at most `limit`; also those of a
+    /// purged plan.
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>>;
+
+    /// Returns the range of a plan's versions whose events were pruned or lost, if any.
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>>;
 }
 
 /// Reads, inside a transaction or outside.
-pub trait Read {
-    /// Announces what will be read. This changes no result; ignoring it only costs round trips.
+pub trait Read: Inspect {
+    /// Announces what will be read. Ignoring it only costs round trips.
     fn expect(&mut self, _expected: &ReadHints) {}
-
-    /// Announces that the numbers of versions in the log do not matter. Versions that were just committed and have none yet
-    /// are then missing in the log, and come without it from the history of their plan.
-    fn do_without_numbers(&mut self) {}
 
     /// Returns the summary of a plan; `None` if there is no such plan or it was purged.
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>>;
@@ -58,26 +67,13 @@ pub trait Read {
     /// Returns the versions of a plan after `after`, in their order, at most `limit`.
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<VersionRecord>>;
 
-    /// Returns the versions of a plan after `after` exactly as the log stores them, at most `limit`; also those of a
-    /// purged plan.
-    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>>;
-
     /// Returns the latest snapshot of a plan at version `at_most` or before: its version and its bytes. The state that
     /// is kept in place of pruned events counts as a snapshot.
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>>;
 
-    /// Returns the range of a plan's versions whose events were pruned or lost, if any.
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>>;
-
     /// Returns versions of all plans after sequence number `after` in commit order, at most `limit`. Of a damaged plan,
-    /// returns the versions before the damage; [`Read::unreadable`] names it.
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>>;
-
-    /// Returns what the calls of [`Read::log`] so far could not read, for stores whose files people and programs can
-    /// damage.
-    fn unreadable(&mut self) -> Result<Unreadable> {
-        Ok(Unreadable::default())
-    }
+    /// returns the versions before the damage, which the page names.
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<LogPage>;
 
     /// Returns the plans that the next versions after `after` belong to, reading at most `limit` versions.
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince>;
@@ -85,15 +81,11 @@ pub trait Read {
     /// Returns leases, at most `limit`: those that never expire first, then by the earliest end.
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>>;
 
-    /// Returns the holders of the locks `keys`.
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>>;
+    /// Returns the holders of locks.
+    fn locks(&mut self, filter: LockFilter<'_>) -> Result<Vec<HeldLock>>;
 
-    /// Returns the tasks that wait for a task of `plan`, or of any plan that `agent` owns, sorted; with `task`, only
-    /// waits for a task of that id. Cheap if no task waits at all.
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>>;
-
-    /// Returns all rows of the index tables of one plan, sorted.
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows>;
+    /// Returns the waits of tasks for tasks of other plans, sorted. Cheap if no task waits at all.
+    fn waits(&mut self, filter: WaitFilter<'_>) -> Result<Vec<Wait>>;
 
     /// Returns subscriptions: the oldest first, at most `limit`.
     fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>>;
@@ -129,6 +121,19 @@ pub trait Read {
 
     /// Returns the time by the clock of the store.
     fn now(&mut self) -> Timestamp;
+}
+
+impl dyn Read + '_ {
+    /// Returns all rows of the index tables of one plan, sorted.
+    pub fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
+        let mut rows = IndexRows {
+            leases: self.leases(&LeaseFilter::Plan(plan), usize::MAX >> 1)?,
+            locks: self.locks(LockFilter::Plan(plan))?,
+            waits: self.waits(WaitFilter::Of(plan))?,
+        };
+        rows.sort();
+        Ok(rows)
+    }
 }
 
 /// One version, ready to be appended.
@@ -180,6 +185,8 @@ pub enum Record<'a> {
     Shared(SharedScope<'a>, &'a str, Option<&'a str>),
     /// A copy of an attempt's log. Ignored if the plan was purged, and by stores whose users all share the log files.
     AttemptLog(&'a AttemptLog),
+    /// A snapshot of a plan at a version, as bytes. Earlier ones of the same [`SNAPSHOT_MILESTONE`] are removed.
+    Snapshot(&'a PlanId, u64, &'a [u8]),
 }
 
 /// The place of an appended version.
@@ -230,9 +237,6 @@ pub trait Rewrite: Read {
 pub trait Transaction: Rewrite {
     /// Appends one version of a plan with its hash, and updates its summary and index tables.
     fn append(&mut self, append: &Append<'_>) -> Result<Appended>;
-
-    /// Stores a snapshot of a plan at a version, and removes earlier ones of the same [`SNAPSHOT_MILESTONE`].
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()>;
 
     /// Renews leases, or stores the progress of their attempts. Returns for each whether that attempt still holds its
     /// lease. Progress wakes watchers; a renewal does not.
@@ -285,6 +289,15 @@ pub enum SharingScope {
     Machines,
 }
 
+/// Where a store is, and how far it is shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlace {
+    /// The location, as users write it.
+    pub location: String,
+    /// Which processes share the store.
+    pub reach: SharingScope,
+}
+
 /// Maintenance of a whole store.
 pub trait Maintenance {
     /// Looks for damage below the level of plans. Returns one line for each problem.
@@ -328,8 +341,8 @@ pub trait Maintenance {
 
 /// A backend that stores plans.
 pub trait Store: Maintenance + Send + Sync {
-    /// Returns the location of the store, as users write it.
-    fn location(&self) -> String;
+    /// Returns where the store is, and how far it is shared. Reads nothing.
+    fn place(&self) -> StorePlace;
 
     /// Runs `work` as if it were alone among all writers of all processes. Its writes are durable when this returns `Ok`,
     /// and rolled back when `work` or the backend fails.
@@ -343,14 +356,19 @@ pub trait Store: Maintenance + Send + Sync {
 
     /// Takes a lock that one process at a time may hold; returns `None` when another holds it.
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>>;
-
-    /// Returns how far the store is shared.
-    fn reach(&self) -> SharingScope {
-        SharingScope::Machine
-    }
 }
 
 impl dyn Store + '_ {
+    /// Returns the location of the store, as users write it.
+    pub fn location(&self) -> String {
+        self.place().location
+    }
+
+    /// Returns how far the store is shared.
+    pub fn reach(&self) -> SharingScope {
+        self.place().reach
+    }
+
     /// Reads a value from one state of the store. `query` may be run again, as in [`Store::read`].
     pub fn query<R>(&self, mut query: impl FnMut(&mut dyn Read) -> Result<R>) -> Result<R> {
         let mut found = None;

@@ -57,14 +57,11 @@ impl ScriptedReply {
     }
 
     /// Adds a header; no effect on other replies.
-    pub fn with_header(self, name: &str, value: &str) -> Self {
-        match self {
-            Self::Status { status, mut headers, body } => {
-                headers.push((name.to_owned(), value.to_owned()));
-                Self::Status { status, headers, body }
-            }
-            other => other,
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        if let Self::Status { headers, .. } = &mut self {
+            headers.push((name.to_owned(), value.to_owned()));
         }
+        self
     }
 }
 

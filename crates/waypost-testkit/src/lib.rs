@@ -1,6 +1,8 @@
 //! For tests only: a seeded random source, plans of common shapes, a scripted model server, a real PostgreSQL, a real
 //! Slurm cluster, a proxy with faults, and the paths of data observed from other programs.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod fake_llm;
 pub mod pgbouncer;
 mod plan_fixtures;

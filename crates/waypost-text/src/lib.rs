@@ -4,6 +4,8 @@
 //! Models and strangers write plans. [`sanitize`], [`sanitize_line`] and [`one_line`] are the only functions that
 //! decide which of their characters reach a terminal, a log, a browser or a model.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod layout;
 mod log_line;
 mod parse_error;

@@ -2,6 +2,8 @@
 //!
 //! Parses the command line, runs one command, prints its output, and exits with a documented exit code.
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod cli;
 mod commands;
 mod completion;

@@ -56,7 +56,13 @@ pub fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
 pub fn phase_sign(head: &PlanSummary) -> StatusSign {
     match head.phase {
         Phase::Active if head.awaits_approval => StatusSign::Approval,
-        phase => head.counts.sign(phase),
+        phase @ (Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled) => head.counts.sign(phase),
     }
 }
 

@@ -170,7 +170,14 @@ impl Table<'_> {
         for (name, at, value) in outer.entries() {
             match value {
                 DeValue::String(text) => drop(texts.insert(name, text.to_string())),
-                _ => self.wrong(at, format!("`{}.{name}` must be a text", outer.path), "write it in quotes"),
+                DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_)
+                | DeValue::Table(_) => {
+                    self.wrong(at, format!("`{}.{name}` must be a text", outer.path), "write it in quotes")
+                }
             }
         }
         texts

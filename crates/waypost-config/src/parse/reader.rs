@@ -184,7 +184,11 @@ impl<'t> Table<'t> {
             let text = match value {
                 DeValue::Integer(number) => number.as_str(),
                 DeValue::Float(number) => number.as_str(),
-                _ => return None,
+                DeValue::String(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_)
+                | DeValue::Table(_) => return None,
             };
             text.parse::<f64>().ok().filter(|number| (0.0..=max).contains(number))
         };

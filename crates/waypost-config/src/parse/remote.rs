@@ -80,7 +80,12 @@ impl Table<'_> {
                     headers.extend(secret.sent_secret().map(|secret| (name, Header::Secret(secret))));
                     secret.end();
                 }
-                _ => {
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_) => {
                     let hint = "write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" }";
                     self.wrong(at, format!("{path} has an invalid header value"), hint);
                 }

@@ -92,7 +92,12 @@ impl Table<'_> {
         match value.get_ref() {
             DeValue::String(url) if is_address(url) => Some(Header::Text(url.to_string())),
             DeValue::Table(_) => self.section("url", Table::sent_secret).flatten().map(Header::Secret),
-            _ => {
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_) => {
                 // The URL is not repeated because it may contain a password.
                 let hint = "it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" }";
                 let what = format!("{} has a `url` that cannot be used", self.path);

@@ -30,7 +30,11 @@ impl Table<'_> {
                 }
             },
             DeValue::Table(_) => (json(value.get_ref()), name),
-            _ => {
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_) => {
                 self.expected("input_schema", value, "a table or the name of a file");
                 return None;
             }

@@ -327,7 +327,11 @@ fn parse(text: &str) -> Result<Kubeconfig, String> {
     let document = documents.into_iter().next().map_or(Value::Null, json);
     match document {
         Value::Null => Ok(Kubeconfig::default()),
-        document => serde_json::from_value(document).map_err(|error| error.to_string()),
+        document @ (Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_)) => serde_json::from_value(document).map_err(|error| error.to_string()),
     }
 }
 

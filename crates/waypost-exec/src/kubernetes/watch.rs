@@ -191,7 +191,7 @@ async fn failed(failures: &mut u32, trouble: RemoteError) -> Result<(), RemoteEr
             tokio::time::sleep(Duration::from_secs(BACKOFF_SECONDS << (*failures - 1))).await;
             Ok(())
         }
-        trouble => Err(trouble),
+        trouble @ (RemoteError::Refused(_) | RemoteError::NotNow(_)) => Err(trouble),
     }
 }
 

@@ -53,11 +53,11 @@ impl Tools {
 
     /// Runs a program of Slurm and returns its output.
     pub(super) fn ask(&self, program: &str, arguments: &[String]) -> Result<String, RemoteError> {
-        let missing = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => RemoteError::Refused(format!(
+        let missing = |error: io::Error| match error.kind() == io::ErrorKind::NotFound {
+            true => RemoteError::Refused(format!(
                 "{program} is not in the PATH: run this where jobs of the cluster are submitted, or install Slurm's programs"
             )),
-            _ => RemoteError::NotNow(format!("{program} could not be called: {error}")),
+            false => RemoteError::NotNow(format!("{program} could not be called: {error}")),
         };
         let (output, says) = io::pipe().map_err(missing)?;
         let (errors, complains) = io::pipe().map_err(missing)?;

@@ -23,6 +23,7 @@ pub(crate) fn is_index(top: &Map<String, Value>) -> bool {
     is_listed || !top.is_empty() && top.values().all(is_head)
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 pub(crate) fn read(mut top: Map<String, Value>) -> Reading {
     let mut reading = Reading::new(Dialect::Frctl);
     let (form, heads): (&str, Vec<Value>) = match top.shift_remove("plans") {

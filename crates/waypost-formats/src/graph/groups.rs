@@ -288,7 +288,7 @@ fn collected(top: Vec<Branch>, by: Grouping, key: &impl Fn(&Branch) -> Option<St
     }
     let single = |branch: Branch| match branch {
         Branch::Group(mut tree) if tree.head.is_none() && tree.units.len() == 1 => tree.units.remove(0),
-        other => other,
+        other @ (Branch::Task(_) | Branch::Group(_)) => other,
     };
     kept.into_iter().map(single).collect()
 }

@@ -138,6 +138,7 @@ impl Links {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "JSON has no more kinds of values")]
 fn references(fields: &mut Fields, field: &str, own: &Own) -> Vec<Reference> {
     let list = fields.list(field).unwrap_or_default();
     let mut references = Vec::with_capacity(list.len());

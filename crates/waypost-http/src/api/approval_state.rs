@@ -45,7 +45,48 @@ impl ApprovalSummary {
                         event(json!({ "standing": "rejected", "by": by, "at": at, "reason": reason }));
                 }
                 Event::ApprovalVoided {} => self.voided = event(json!({ "standing": "voided", "at": at })),
-                _ => {}
+                Event::PlanCreated { .. }
+                | Event::PlanRevised { .. }
+                | Event::PlanRestored { .. }
+                | Event::PlanMerged { .. }
+                | Event::TasksAdded { .. }
+                | Event::TaskRevised { .. }
+                | Event::TasksRemoved { .. }
+                | Event::TaskMoved { .. }
+                | Event::TasksReordered { .. }
+                | Event::TasksReset { .. }
+                | Event::PlanApproved { .. }
+                | Event::StartRefused { .. }
+                | Event::PlanActivated { .. }
+                | Event::PlanPaused { .. }
+                | Event::PlanResumed { .. }
+                | Event::PlanFinished { .. }
+                | Event::PlanArchived { .. }
+                | Event::PlanUnarchived { .. }
+                | Event::TaskQueued { .. }
+                | Event::TaskStarted { .. }
+                | Event::TaskProgressed { .. }
+                | Event::TaskDone { .. }
+                | Event::TaskReported { .. }
+                | Event::TaskFailed { .. }
+                | Event::TaskReleased { .. }
+                | Event::QuestionAsked { .. }
+                | Event::QuestionAnswered { .. }
+                | Event::GateRecorded { .. }
+                | Event::TaskSkipped { .. }
+                | Event::TasksCancelled { .. }
+                | Event::TasksRetried { .. }
+                | Event::TaskRefined { .. }
+                | Event::DigestAttached { .. }
+                | Event::TokensCharged { .. }
+                | Event::TaskRolledBack { .. }
+                | Event::OutputReceived { .. }
+                | Event::OutputWithdrawn { .. }
+                | Event::TaskHeld { .. }
+                | Event::TaskUnheld { .. }
+                | Event::TaskCommented { .. }
+                | Event::TaskLabeled { .. }
+                | Event::TaskAssigned { .. } => {}
             }
         }
         self.version = *version;

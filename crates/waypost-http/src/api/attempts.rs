@@ -149,6 +149,43 @@ fn note(
                 end(task, "cancelled", None);
             }
         }
-        _ => {}
+        Event::PlanCreated { .. }
+        | Event::PlanRevised { .. }
+        | Event::PlanRestored { .. }
+        | Event::PlanMerged { .. }
+        | Event::TasksAdded { .. }
+        | Event::TaskRevised { .. }
+        | Event::TasksRemoved { .. }
+        | Event::TaskMoved { .. }
+        | Event::TasksReordered { .. }
+        | Event::TasksReset { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::PlanApproved { .. }
+        | Event::StartRefused { .. }
+        | Event::PlanRejected { .. }
+        | Event::ApprovalVoided { .. }
+        | Event::PlanActivated { .. }
+        | Event::PlanPaused { .. }
+        | Event::PlanResumed { .. }
+        | Event::PlanFinished { .. }
+        | Event::PlanArchived { .. }
+        | Event::PlanUnarchived { .. }
+        | Event::TaskQueued { .. }
+        | Event::TaskStarted { .. }
+        | Event::TaskProgressed { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::GateRecorded { .. }
+        | Event::TasksRetried { .. }
+        | Event::TaskRefined { .. }
+        | Event::DigestAttached { .. }
+        | Event::TokensCharged { .. }
+        | Event::TaskRolledBack { .. }
+        | Event::OutputReceived { .. }
+        | Event::OutputWithdrawn { .. }
+        | Event::TaskHeld { .. }
+        | Event::TaskUnheld { .. }
+        | Event::TaskCommented { .. }
+        | Event::TaskLabeled { .. }
+        | Event::TaskAssigned { .. } => {}
     }
 }

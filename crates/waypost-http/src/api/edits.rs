@@ -365,9 +365,10 @@ fn read_task(task: &Value, at: &str) -> Result<TaskSpec, Problem> {
         Some(task) => Ok(task.spec),
         None => {
             let placed = |problem: &PlanProblem| {
-                let words = match &problem.wrong {
-                    ProblemKind::WrongType { field, detail } => format!("{at}.task.{field}: {detail}"),
-                    wrong => format!("{at}.task: {wrong}"),
+                let words = if let ProblemKind::WrongType { field, detail } = &problem.wrong {
+                    format!("{at}.task.{field}: {detail}")
+                } else {
+                    format!("{at}.task: {}", problem.wrong)
                 };
                 (words, problem.hint())
             };

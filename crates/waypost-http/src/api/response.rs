@@ -145,14 +145,11 @@ impl Problem {
 
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
-        let error = match error {
-            ServiceError::WrongOperations(wrong) => {
-                let placed =
-                    |one: WrongOperation| Self::from(one.error).placed(&format!("operations[{}]", one.index));
-                return Self::of_operations(wrong.into_iter().map(placed).collect());
-            }
-            error => error,
-        };
+        if let ServiceError::WrongOperations(wrong) = error {
+            let placed =
+                |one: WrongOperation| Self::from(one.error).placed(&format!("operations[{}]", one.index));
+            return Self::of_operations(wrong.into_iter().map(placed).collect());
+        }
         let mut more = Map::new();
         let mut facts = error.facts();
         if let ServiceError::Conflict(conflict) = &error {
@@ -271,29 +268,27 @@ fn status_of(error: &ServiceError) -> StatusCode {
 
 /// Returns what to do next, in paths and fields of the API.
 fn hint_of(error: &ServiceError) -> String {
-    match error {
+    let ServiceError::Store(store) = error else { return hint_text(error.hint()) };
+    match store {
         // The store's own hints are commands for the operator of the server.
-        ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
-        ServiceError::Store(StoreError::HolderStopped { .. }) => {
-            return "a person has to continue or end that process on the server".to_owned();
+        StoreError::Busy => "retry".to_owned(),
+        StoreError::HolderStopped { .. } => {
+            "a person has to continue or end that process on the server".to_owned()
         }
-        ServiceError::Store(StoreError::BadCursor(_)) => {
-            return "send `next` of the previous page as `after`, with the same `sort`".to_owned();
+        StoreError::BadCursor(_) => {
+            "send `next` of the previous page as `after`, with the same `sort`".to_owned()
         }
-        ServiceError::Store(
-            StoreError::Files { .. }
-            | StoreError::DiskFull { .. }
-            | StoreError::StoreRemoved { .. }
-            | StoreError::Unreachable(_)
-            | StoreError::NotADatabase(_)
-            | StoreError::TooNew { .. }
-            | StoreError::BadLocation(_),
-        ) => {
-            return hint_text(Hint::CheckStore);
+        StoreError::Files { .. }
+        | StoreError::DiskFull { .. }
+        | StoreError::StoreRemoved { .. }
+        | StoreError::Unreachable(_)
+        | StoreError::NotADatabase(_)
+        | StoreError::TooNew { .. }
+        | StoreError::BadLocation(_) => hint_text(Hint::CheckStore),
+        StoreError::Database(_) | StoreError::Corrupt { .. } | StoreError::Pruned { .. } => {
+            hint_text(error.hint())
         }
-        _ => {}
     }
-    hint_text(error.hint())
 }
 
 /// Returns what to do next. The person who reads it has the dashboard or this API, and not the server's terminal.

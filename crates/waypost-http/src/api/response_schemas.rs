@@ -42,7 +42,7 @@ pub(super) fn response_schemas() -> Map<String, Value> {
 fn components(all: Value) -> Map<String, Value> {
     match all {
         Value::Object(all) => all,
-        _ => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     }
 }
 

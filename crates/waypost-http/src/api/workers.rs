@@ -90,7 +90,7 @@ pub(crate) fn agents(api: &Api, (): ()) -> Reply {
         seen.plans += 1;
         seen.last = seen.last.max(head.updated_at);
     }
-    let leases = api.plans().store().query(|read| read.leases(&LeaseFilter::default(), LEASES_MAX))?;
+    let leases = api.plans().store().query(|read| read.leases(&LeaseFilter::All, LEASES_MAX))?;
     for lease in leases {
         let Some(who) = Actor::of_worker(&lease.worker) else { continue };
         agents.entry((who.kind.as_str(), who.name)).or_default().running.push(lease_json(api, &lease));

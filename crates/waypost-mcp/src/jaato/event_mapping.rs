@@ -96,7 +96,7 @@ impl MappedEvent {
 fn fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
-        _ => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     }
 }
 

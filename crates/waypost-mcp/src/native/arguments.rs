@@ -226,7 +226,10 @@ impl<'a> Arguments<'a> {
     fn wrong(&self, name: &str, wanted: &str, found: &Value) -> ToolError {
         let found = match found {
             Value::Number(number) => number.to_string(),
-            found => kind(found).to_owned(),
+            found
+            @ (Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
+                kind(found).to_owned()
+            }
         };
         self.bad(name, format!("must be {wanted}, not {found}"))
     }

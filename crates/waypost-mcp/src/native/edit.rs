@@ -83,9 +83,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let Edit { ops, places, .. } = edit;
     let place = |index: usize| places.get(index).cloned().unwrap_or_default();
     let edited = call.service().edit(&call.caller, &plan, ops, guard);
-    let reply = edited.map_err(|error| match error {
-        ServiceError::WrongOperations(_) => ToolError::of_operations(error, place),
-        error => call.refused(&plan, error),
+    let reply = edited.map_err(|error| match matches!(error, ServiceError::WrongOperations(_)) {
+        true => ToolError::of_operations(error, place),
+        false => call.refused(&plan, error),
     })?;
     call.remember(&plan)?;
     let resolved = plan_facts::resolved_waits(call, &plan)?;

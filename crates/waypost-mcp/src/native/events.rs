@@ -255,7 +255,9 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
 fn field_text(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => format!("{name} {}", quote_unless_word(&reply_text::cut(text, DETAIL_BYTES))),
-        other => format!("{name} {other}"),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            format!("{name} {other}")
+        }
     }
 }
 
@@ -276,6 +278,8 @@ fn detail(event: &LogEvent) -> Option<Map<String, Value>> {
     match reply_text::shortened(&Value::Object(fields), DETAIL_BYTES).0 {
         Value::Object(fields) if !fields.is_empty() => Some(fields),
         Value::Object(_) => None,
-        cut => Some(Map::from_iter([("detail".to_owned(), cut)])),
+        cut @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Some(Map::from_iter([("detail".to_owned(), cut)]))
+        }
     }
 }

@@ -68,7 +68,7 @@ fn fields(values: &[(String, Value)], wrong: &mut Problems) -> Vec<Map<String, V
                 Arguments::noting_unknown(task, &known, format!("{place}."), wrong);
                 task.clone()
             }
-            other => {
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
                 let message = format!("{place}: must be an object or text, not {}", kind(other));
                 wrong.note(ToolError::new(message, "write a task as {\"description\": \"…\"}"));
                 Map::from_iter([("description".to_owned(), json!(place))])

@@ -118,7 +118,9 @@ fn read(value: &Value, children: &[TaskSpec], reading: &mut Reading) -> Edges {
             true => reading.field(map, DEPENDENCIES),
             false => Some(value),
         },
-        other => Some(other),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Some(other)
+        }
     };
     match inner {
         None => {}

@@ -169,7 +169,7 @@ fn read(value: &Value, reading: &mut Reading) -> (Vec<TaskSpec>, Option<String>)
                 }
             }
         }
-        other => {
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
             reading.problem(format!("the answer must be an object, not {}", kind_of(other)));
             return (Vec::new(), None);
         }
@@ -191,7 +191,7 @@ fn child(number: usize, item: &Value, reading: &mut Reading) -> Option<TaskSpec>
             let value = reading.field(map, DESCRIPTION);
             (value.and_then(|value| reading.text(value)), map)
         }
-        other => {
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
             reading.problem(format!("{whose} must be an object with a description, not {}", kind_of(other)));
             return None;
         }

@@ -113,7 +113,9 @@ fn items(answer: &Answer, name: &str, fields: &[&str]) -> Result<(Items, Reading
             reading.repairs.note(Repair::BareList);
             Some(list)
         }
-        other => other.get(name).and_then(Value::as_array),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+            other.get(name).and_then(Value::as_array)
+        }
     };
     let Some(list) = list else { return Err(vec![format!("`{name}` is missing; it must be a list")]) };
     let mut objects = Vec::new();

@@ -38,7 +38,7 @@ pub(super) fn tasks(value: &Value, reading: &mut Reading) -> Vec<TaskSpec> {
                 return Vec::new();
             }
         },
-        other => {
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
             reading.problem(format!("the answer must be an object, not {}", kind_of(other)));
             return Vec::new();
         }
@@ -64,7 +64,7 @@ fn task(number: usize, item: &Value, named: &mut HashSet<String>, reading: &mut 
             reading.repairs.note(Repair::MissingId);
             return TaskSpec::new(stand_in(number, named), description.trim());
         }
-        other => {
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
             reading.problem(format!("task number {number} must be an object, not {}", kind_of(other)));
             &empty
         }

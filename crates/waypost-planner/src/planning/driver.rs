@@ -285,14 +285,14 @@ impl PlanningDriver<'_> {
                     // Asked again if other requests release their reservations; otherwise the limit is reported.
                     return Ok(());
                 }
-                run.ending.get_or_insert(match error {
-                    // After a requested end, failures are not reported; they are in the journal.
-                    _ if self.halt.is_cancelled() => StopReason::Halted,
-                    ModelError::Stopped => StopReason::Halted,
-                    ModelError::OutOfTime { .. } => {
-                        StopReason::Bound(run.shared_budget.budget().out_of_time())
-                    }
-                    error => StopReason::Trouble(error),
+                // After a requested end, failures are not reported; they are in the journal.
+                let is_halted = self.halt.is_cancelled() || matches!(error, ModelError::Stopped);
+                run.ending.get_or_insert(if is_halted {
+                    StopReason::Halted
+                } else if let ModelError::OutOfTime { .. } = error {
+                    StopReason::Bound(run.shared_budget.budget().out_of_time())
+                } else {
+                    StopReason::Trouble(error)
                 });
                 Ok(())
             }

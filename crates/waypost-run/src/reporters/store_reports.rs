@@ -139,7 +139,7 @@ impl Reporting {
     /// Reports what was written since the last look, if this process is the one that reports.
     fn report_new(&mut self) -> Result<(), StoreError> {
         loop {
-            let (entries, _) = self.plans.log(self.seen, &LogFilter::default(), VERSIONS_MAX)?;
+            let entries = self.plans.log(self.seen, &LogFilter::default(), VERSIONS_MAX)?.versions;
             let is_last = entries.len() < VERSIONS_MAX;
             for entry in entries {
                 self.seen = entry.sequence;

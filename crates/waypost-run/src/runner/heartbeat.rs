@@ -206,7 +206,7 @@ impl Runner {
         self.tolerate(Access::Read, |runner| {
             ended = runner.plans.store().query(|read| {
                 let now = read.now();
-                read.leases(&LeaseFilter::ended(now), LEASES_MAX)
+                read.leases(&LeaseFilter::EndedBefore(now), LEASES_MAX)
             })?;
             Ok(())
         })?;

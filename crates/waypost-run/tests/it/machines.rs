@@ -360,7 +360,7 @@ fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_a
         let mut over = false;
         let look = &mut |read: &mut dyn Read| {
             let now = read.now();
-            over = !read.leases(&LeaseFilter::ended(now), 1)?.is_empty();
+            over = !read.leases(&LeaseFilter::EndedBefore(now), 1)?.is_empty();
             Ok(())
         };
         direct.store().read(look).unwrap();

@@ -460,7 +460,7 @@ fn progress_is_stored_while_the_work_runs_and_makes_no_version() {
         let run = scope.spawn(move || runner.run(&mut Notices::default()).unwrap());
         let mut watch = place.plans.watch().unwrap();
         let shown = |plan: &Plan| plan.task("a").unwrap().state.progress.clone();
-        while place.plans.with_progress(&id, shown).unwrap().as_deref() != Some("500 of 500") {
+        while place.plans.view(&id, |plan, _| shown(plan)).unwrap().as_deref() != Some("500 of 500") {
             assert!(!run.is_finished(), "it ends when its progress was seen");
             watch.wait(Duration::from_secs(1)).unwrap();
         }
@@ -468,7 +468,7 @@ fn progress_is_stored_while_the_work_runs_and_makes_no_version() {
         std::fs::write(place.root.join("work/seen"), "").unwrap();
         run.join().unwrap();
     });
-    let plan = place.plans.with_progress(&id, Plan::clone).unwrap();
+    let plan = place.plans.view(&id, |plan, _| plan.clone()).unwrap();
     assert_eq!(
         (plan.state().phase, plan.task("a").unwrap().state.progress.as_deref()),
         (Phase::Completed, None)

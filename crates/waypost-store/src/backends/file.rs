@@ -48,7 +48,7 @@ use crate::error::{Result, StoreError};
 use crate::log::change_watch::{ChangeSignal, Watch};
 use crate::named_lock::{self, NamedLock};
 use crate::rows::Totals;
-use crate::store::{Look, Maintenance, Store, Work};
+use crate::store::{Look, Maintenance, SharingScope, Store, StorePlace, Work};
 use fs::Guard;
 use layout::{Layout, StoreFile};
 use plan_cache::PlanFiles;
@@ -69,6 +69,10 @@ pub struct FileStore {
 }
 
 impl FileStore {
+    fn location(&self) -> String {
+        format!("file:{}", self.files.layout.root.display())
+    }
+
     /// Opens the folder, creates it if it does not exist, and completes an interrupted commit. A folder that a newer
     /// Waypost has upgraded is opened for reading, or refused if that build does not allow it.
     pub fn open(folder: &Path) -> Result<Self> {
@@ -165,8 +169,8 @@ impl FileStore {
 }
 
 impl Store for FileStore {
-    fn location(&self) -> String {
-        format!("file:{}", self.files.layout.root.display())
+    fn place(&self) -> StorePlace {
+        StorePlace { location: self.location(), reach: SharingScope::Machine }
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {

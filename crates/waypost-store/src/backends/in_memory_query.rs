@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::Timestamp;
 
 use crate::error::Result;
 use crate::log::subscription::Subscription;
 use crate::rows::{
     ArchiveFilter, HeldLock, Lease, LeaseFilter, Page, PlanSummary, Query, Sort, SubscriptionFilter, Totals,
-    Wait, WorkerFilter, parse_urgency,
+    Wait, WaitFilter, WorkerFilter, parse_urgency,
 };
 use crate::store::Read;
 use crate::workers::Worker;
@@ -99,7 +99,12 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a PlanSummary>, query: &Que
 
 /// Filters and sorts leases: those that never expire first, then by the earliest end.
 pub(crate) fn leases(mut leases: Vec<Lease>, filter: &LeaseFilter<'_>, limit: usize) -> Vec<Lease> {
-    leases.retain(|lease| filter.admits(lease));
+    leases.retain(|lease| match filter {
+        LeaseFilter::All => true,
+        LeaseFilter::EndedBefore(before) => lease.until.is_some_and(|until| until < *before),
+        LeaseFilter::Worker(worker) => lease.worker == *worker,
+        LeaseFilter::Plan(plan) => lease.plan == **plan,
+    });
     leases.sort_by(|a, b| (a.until, &a.plan, &a.task).cmp(&(b.until, &b.plan, &b.task)));
     leases.truncate(limit);
     leases
@@ -110,19 +115,15 @@ pub(crate) fn locks<'a>(locks: impl Iterator<Item = &'a HeldLock>, keys: &[&str]
     locks.filter(|held| keys.contains(&held.lock.key.as_str())).cloned().collect()
 }
 
-/// Returns the waits for a task of `plan` or of `agent`'s plans; with `task`, only waits for a task of that id.
-pub(crate) fn waits<'a>(
-    waits: impl Iterator<Item = &'a Wait>,
-    plan: &PlanId,
-    agent: &str,
-    task: Option<&str>,
-) -> Vec<Wait> {
-    let is_meant = |wait: &&Wait| match task {
-        None => wait.is_on(plan, agent),
-        Some(task) => {
+/// Returns the waits that `filter` selects.
+pub(crate) fn waits<'a>(waits: impl Iterator<Item = &'a Wait>, filter: WaitFilter<'_>) -> Vec<Wait> {
+    let is_meant = |wait: &&Wait| match filter {
+        WaitFilter::Of(plan) => wait.plan == *plan,
+        WaitFilter::On { plan, owner, task: None } => wait.is_on(plan, owner),
+        WaitFilter::On { plan, owner, task: Some(task) } => {
             wait.on.task.as_str() == task
                 && wait.on.plan.as_ref().is_none_or(|on| on == plan)
-                && wait.on.agent.as_deref().is_none_or(|on| on == agent)
+                && wait.on.agent.as_deref().is_none_or(|on| on == owner)
         }
     };
     let mut found: Vec<Wait> = waits.filter(is_meant).cloned().collect();
@@ -145,8 +146,8 @@ pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals> {
         }
     }
     let now = read.now();
-    totals.leases = read.leases(&LeaseFilter::default(), usize::MAX >> 1)?.len() as u64;
-    totals.leases_overdue = read.leases(&LeaseFilter::ended(now), usize::MAX >> 1)?.len() as u64;
+    totals.leases = read.leases(&LeaseFilter::All, usize::MAX >> 1)?.len() as u64;
+    totals.leases_overdue = read.leases(&LeaseFilter::EndedBefore(now), usize::MAX >> 1)?.len() as u64;
     Ok(totals)
 }
 

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::log::change_watch::{MemorySignal, Watch};
 use crate::named_lock::NamedLock;
 use crate::rows::Totals;
-use crate::store::{Look, Maintenance, SharingScope, Store, Work};
+use crate::store::{Look, Maintenance, SharingScope, Store, StorePlace, Work};
 
 /// Returns the current time.
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -74,8 +74,8 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn location(&self) -> String {
-        "memory:".to_owned()
+    fn place(&self) -> StorePlace {
+        StorePlace { location: "memory:".to_owned(), reach: SharingScope::Process }
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
@@ -110,10 +110,6 @@ impl Store for MemoryStore {
         let has =
             || Box::new(Has { name: name.to_owned(), all: Arc::clone(&self.held) }) as Box<dyn NamedLock>;
         Ok(is_new.then(has))
-    }
-
-    fn reach(&self) -> SharingScope {
-        SharingScope::Process
     }
 }
 

@@ -39,7 +39,7 @@ use crate::error::{Result, StoreError};
 use crate::log::change_watch::Watch;
 use crate::named_lock::NamedLock;
 use crate::rows::Totals;
-use crate::store::{Look, Maintenance, SharingScope, Store, Work};
+use crate::store::{Look, Maintenance, SharingScope, Store, StorePlace, Work};
 
 /// Maximum number of the latest sequence numbers of the log that a check examines for gaps.
 const CHECKED_MAX: i64 = 100_000;
@@ -68,6 +68,10 @@ enum Try {
 }
 
 impl PostgresStore {
+    fn location(&self) -> String {
+        self.pool.location().to_owned()
+    }
+
     /// Opens the database that `url` names and migrates its schema. A database that a newer Waypost has migrated is
     /// opened for reading, or refused if that build does not allow it.
     pub fn open(url: &str, durability: Durability) -> Result<Self> {
@@ -163,8 +167,8 @@ impl Drop for PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn location(&self) -> String {
-        self.pool.location().to_owned()
+    fn place(&self) -> StorePlace {
+        StorePlace { location: self.location(), reach: SharingScope::Machines }
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
@@ -234,10 +238,6 @@ impl Store for PostgresStore {
                 Some(failure) => self.pool.wait_after(failure, &mut patience)?,
             }
         }
-    }
-
-    fn reach(&self) -> SharingScope {
-        SharingScope::Machines
     }
 
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn NamedLock>>> {

@@ -13,7 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params, params_from_iter};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
@@ -30,13 +31,13 @@ use crate::log::change_watch::{ChangeSignal, Watch, beside, pause};
 use crate::log::subscription::Subscription;
 use crate::named_lock::{self, NamedLock};
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
-    Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Totals, VersionRecord, Wait,
-    WorkerFilter, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LockFilter, LogFilter, LogPage, Page, PlanState,
+    PlanSummary, Pruned, Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Totals,
+    VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
 };
 use crate::store::{
-    Append, Appended, Look, Maintenance, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE, Store,
-    Transaction, Work,
+    Append, Appended, Inspect, Look, Maintenance, Pruning, Read, Record, Rewrite, SNAPSHOT_MILESTONE,
+    SharingScope, Store, StorePlace, Transaction, Work,
 };
 use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
@@ -163,6 +164,10 @@ fn is_read_only(path: &Path) -> bool {
 }
 
 impl SqliteStore {
+    fn location(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
     /// Opens the file, creates it if it does not exist, and migrates its schema. A file that a newer Waypost has migrated
     /// is opened for reading, or refused if that build does not allow it. So is one that this user can only read.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
@@ -336,8 +341,8 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn location(&self) -> String {
-        format!("sqlite:{}", self.path.display())
+    fn place(&self) -> StorePlace {
+        StorePlace { location: self.location(), reach: SharingScope::Machine }
     }
 
     fn write(&self, work: Work<'_>) -> Result<()> {
@@ -409,7 +414,6 @@ impl Maintenance for SqliteStore {
     fn about(&self) -> Result<Vec<(&'static str, String)>> {
         let connection = self.connect()?;
         let pragma = |name: &str| -> Result<String> {
-            use rusqlite::types::Value;
             let value: Value = connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
             Ok(match value {
                 Value::Text(text) => text,
@@ -550,6 +554,23 @@ impl<'a> Rows<'a> {
     }
 }
 
+impl Inspect for Rows<'_> {
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
+        let sql = "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, l.hash, l.chained_from
+             FROM plans p JOIN log l ON l.plan = p.key WHERE p.id = ?1 AND l.version > ?2
+             ORDER BY l.version LIMIT ?3";
+        let params = params![plan.as_str(), after as i64, limit as i64];
+        rows::query(self.connection, sql, params, |row| rows::stored_version(row, plan))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
+        match self.key(plan)? {
+            Some(key) => maintenance::pruned(self.connection, key),
+            None => Ok(None),
+        }
+    }
+}
+
 impl Read for Rows<'_> {
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
         if let Some(pending) = self.pending.get(plan) {
@@ -588,14 +609,6 @@ impl Read for Rows<'_> {
         rows::query(self.connection, sql, params, |row| rows::entry(row, 0, plan.clone()))
     }
 
-    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
-        let sql = "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, l.hash, l.chained_from
-             FROM plans p JOIN log l ON l.plan = p.key WHERE p.id = ?1 AND l.version > ?2
-             ORDER BY l.version LIMIT ?3";
-        let params = params![plan.as_str(), after as i64, limit as i64];
-        rows::query(self.connection, sql, params, |row| rows::stored_version(row, plan))
-    }
-
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(key) = self.key(plan)? else { return Ok(None) };
         let mut statement = self.connection.prepare_cached(
@@ -616,14 +629,7 @@ impl Read for Rows<'_> {
         Ok(Some((version, bytes)))
     }
 
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
-        match self.key(plan)? {
-            Some(key) => maintenance::pruned(self.connection, key),
-            None => Ok(None),
-        }
-    }
-
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<LogPage> {
         // For one plan, the index of its versions is in the order of the log, so versions of other plans are not read.
         let sql = match filter.plan {
             Some(_) => {
@@ -642,7 +648,10 @@ impl Read for Rows<'_> {
         let plan = filter.plan.as_ref().map(PlanId::as_str);
         let actor = filter.actor.as_ref().map(ToString::to_string);
         let params = params![after as i64, plan, actor, limit as i64];
-        rows::query(self.connection, sql, params, |row| rows::entry(row, 0, rows::plan_id(row.get(6)?)?))
+        let versions = rows::query(self.connection, sql, params, |row| {
+            rows::entry(row, 0, rows::plan_id(row.get(6)?)?)
+        })?;
+        Ok(LogPage { versions, ..LogPage::default() })
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
@@ -667,53 +676,66 @@ impl Read for Rows<'_> {
 
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
         self.flush()?;
+        let (which, mut values): (_, Vec<Value>) = match *filter {
+            LeaseFilter::All => ("TRUE", Vec::new()),
+            LeaseFilter::EndedBefore(before) => ("l.until < ?1", vec![before.as_micros().into()]),
+            LeaseFilter::Worker(worker) => ("l.worker = ?1", vec![worker.to_owned().into()]),
+            LeaseFilter::Plan(plan) => ("p.id = ?1", vec![plan.to_string().into()]),
+        };
+        values.push((limit as i64).into());
         let sql = format!(
-            "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan
-             WHERE (?1 IS NULL OR l.until < ?1) AND (?2 IS NULL OR l.worker = ?2)
-             ORDER BY l.until, p.id, l.task LIMIT ?3",
-            rows::LEASE
+            "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan WHERE {which}
+             ORDER BY l.until, p.id, l.task LIMIT ?{}",
+            rows::LEASE,
+            values.len()
         );
-        let before = filter.ended_before.map(Timestamp::as_micros);
-        rows::query(self.connection, &sql, params![before, filter.worker, limit as i64], |row| {
-            rows::lease(row)
-        })
+        rows::query(self.connection, &sql, params_from_iter(values), |row| rows::lease(row))
     }
 
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>> {
+    fn locks(&mut self, filter: LockFilter<'_>) -> Result<Vec<HeldLock>> {
         self.flush()?;
-        let sql = "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1";
+        let (which, wanted) = match filter {
+            LockFilter::Keys(keys) => ("l.key = ?1", keys),
+            LockFilter::Plan(plan) => ("p.id = ?1", &[plan.as_str()][..]),
+        };
+        let sql = format!(
+            "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE {which}"
+        );
         let mut held = Vec::new();
-        for key in keys {
-            held.extend(rows::query(self.connection, sql, [key], |row| rows::held_lock(row))?);
+        for wanted in wanted {
+            held.extend(rows::query(self.connection, &sql, [wanted], |row| rows::held_lock(row))?);
         }
         Ok(held)
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>> {
+    fn waits(&mut self, filter: WaitFilter<'_>) -> Result<Vec<Wait>> {
         if !self.has_waits()? {
             return Ok(Vec::new());
         }
         self.flush()?;
-        let which = match task {
-            Some(_) => {
-                "w.on_task = ?3 AND (w.on_plan = ?1 OR w.on_plan IS NULL) AND (w.on_agent = ?2 OR w.on_agent IS NULL)"
-            }
-            None => "?3 IS NULL AND (w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2)",
+        let (which, plan, owner, task) = match filter {
+            WaitFilter::Of(plan) => ("p.id = ?1 AND ?2 IS NULL AND ?3 IS NULL", plan, None, None),
+            WaitFilter::On { plan, owner, task: Some(task) } => (
+                "w.on_task = ?3 AND (w.on_plan = ?1 OR w.on_plan IS NULL) AND (w.on_agent = ?2 OR w.on_agent IS NULL)",
+                plan,
+                Some(owner),
+                Some(task),
+            ),
+            WaitFilter::On { plan, owner, task: None } => (
+                "?3 IS NULL AND (w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2)",
+                plan,
+                Some(owner),
+                None,
+            ),
         };
         let sql = format!(
             "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
              WHERE {which}"
         );
-        let mut waits =
-            rows::query(self.connection, &sql, params![plan.as_str(), agent, task], |row| rows::wait(row))?;
+        let params = params![plan.as_str(), owner, task];
+        let mut waits = rows::query(self.connection, &sql, params, |row| rows::wait(row))?;
         waits.sort();
         Ok(waits)
-    }
-
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
-        self.flush()?;
-        let Some(key) = self.key(plan)? else { return Ok(IndexRows::default()) };
-        rows::index(self.connection, key)
     }
 
     fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {
@@ -820,19 +842,6 @@ impl Transaction for Rows<'_> {
         Ok(appended)
     }
 
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
-        let key = self.known_key(plan)?;
-        let sql = "INSERT OR REPLACE INTO snapshots (plan, version, bytes) VALUES (?1, ?2, ?3)";
-        rows::execute(self.connection, sql, params![key, version as i64, bytes])?;
-        let sql = "DELETE FROM snapshots WHERE plan = ?1 AND version < ?2 AND version / ?3 = ?2 / ?3";
-        rows::execute(self.connection, sql, params![key, version as i64, SNAPSHOT_MILESTONE as i64])?;
-        if let Some(pending) = self.pending.get_mut(plan) {
-            pending.replay_bytes = 0;
-            return Ok(());
-        }
-        rows::execute(self.connection, "UPDATE plans SET replay_bytes = 0 WHERE key = ?1", [key]).map(drop)
-    }
-
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         self.flush()?;
         let mut statement = self.connection.prepare_cached(
@@ -898,6 +907,18 @@ impl Transaction for Rows<'_> {
                 let (at, bytes) = (at.as_micros(), *bytes as i64);
                 let params = params![key, task.as_str(), attempt, worker, at, ended, bytes, text];
                 rows::execute(self.connection, sql, params)
+            }
+            Record::Snapshot(plan, version, bytes) => {
+                let (key, version) = (self.known_key(plan)?, version as i64);
+                let sql = "INSERT OR REPLACE INTO snapshots (plan, version, bytes) VALUES (?1, ?2, ?3)";
+                rows::execute(self.connection, sql, params![key, version, bytes])?;
+                let sql = "DELETE FROM snapshots WHERE plan = ?1 AND version < ?2 AND version / ?3 = ?2 / ?3";
+                rows::execute(self.connection, sql, params![key, version, SNAPSHOT_MILESTONE as i64])?;
+                if let Some(pending) = self.pending.get_mut(plan) {
+                    pending.replay_bytes = 0;
+                    return Ok(());
+                }
+                rows::execute(self.connection, "UPDATE plans SET replay_bytes = 0 WHERE key = ?1", [key])
             }
         };
         changed.map(drop)

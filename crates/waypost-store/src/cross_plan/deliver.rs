@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::plans::cache::{Cache, News, catch_up};
 use crate::plans::request::{BatchError, Committed, Done, OnRefusal, Write, WriteRequest};
 use crate::plans::transaction::write;
-use crate::rows::Wait;
+use crate::rows::{Wait, WaitFilter};
 use crate::store::Transaction;
 
 /// Maximum number of deliveries to one task about one other task that follow from one write. Only a cycle needs more
@@ -169,17 +169,18 @@ fn concerned<'a>(
         let Some(owner) = cache.get(plan).map(|plan| plan.spec().owner.clone()) else {
             return Ok(BTreeMap::new());
         };
+        let on = |task| WaitFilter::On { plan, owner: &owner, task };
         if news.whole {
             // The plan may have been archived, and an archived plan receives no results: check all its waits.
-            found.extend(transaction.index(plan)?.waits);
-            found.extend(transaction.waits(plan, &owner, None)?);
+            found.extend(transaction.waits(WaitFilter::Of(plan))?);
+            found.extend(transaction.waits(on(None))?);
         } else if news.outcomes.len() > LOOKUPS_MAX {
             let tasks: HashSet<&TaskId> = news.outcomes.iter().collect();
-            let waits = transaction.waits(plan, &owner, None)?.into_iter();
+            let waits = transaction.waits(on(None))?.into_iter();
             found.extend(waits.filter(|wait| tasks.contains(&wait.on.task)));
         } else {
             for task in &news.outcomes {
-                found.extend(transaction.waits(plan, &owner, Some(task.as_str()))?);
+                found.extend(transaction.waits(on(Some(task.as_str())))?);
             }
         }
     }
@@ -206,7 +207,7 @@ fn follow_handed_over(
     );
     let tasks: HashSet<TaskId> = tasks.collect();
     let mut letters = Vec::new();
-    for wait in transaction.waits(id, former, None)? {
+    for wait in transaction.waits(WaitFilter::On { plan: id, owner: former, task: None })? {
         let is_by_name = wait.on.agent.as_deref() == Some(former);
         if !is_by_name || wait.plan == *id || !tasks.contains(&wait.on.task) {
             continue;

@@ -10,7 +10,7 @@ use crate::cross_plan::target_status::TargetStatus;
 use crate::error::Result;
 use crate::plans::cache::{Cache, catch_up};
 use crate::plans::request::WriteError;
-use crate::rows::{PlanState, Wait, open_waits};
+use crate::rows::{PlanState, Wait, WaitFilter, open_waits};
 use crate::store::Read;
 
 /// Maximum number of unresolved waits that the reply to a write lists.
@@ -190,7 +190,7 @@ fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<W
     if tasks.is_empty() {
         return Ok(Vec::new());
     }
-    let before = if is_new { Vec::new() } else { read.index(plan.id())?.waits };
+    let before = if is_new { Vec::new() } else { read.waits(WaitFilter::Of(plan.id()))? };
     let now = tasks.into_iter().flat_map(|task| {
         let waits = open_waits(plan, task).into_iter();
         waits.map(|on| Wait { plan: plan.id().clone(), task: task.clone(), on })

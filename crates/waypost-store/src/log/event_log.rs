@@ -14,7 +14,7 @@ use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
-use crate::rows::{LOST, LogFilter, Unreadable, VersionRecord};
+use crate::rows::{LOST, LogFilter, LogPage, Unreadable, VersionRecord};
 use crate::store::Read;
 
 /// Maximum number of events of one page.
@@ -141,6 +141,7 @@ struct Reader<'a> {
 struct Stretch {
     entries: Vec<VersionRecord>,
     up_to: u64,
+    unreadable: Unreadable,
 }
 
 impl Reader<'_> {
@@ -151,7 +152,7 @@ impl Reader<'_> {
         while page.cursor.sequence < latest && looked < EVENT_VERSIONS_MAX {
             let count = limit.max(VERSIONS_READ_MIN).min(EVENT_VERSIONS_MAX - looked);
             let mut stretch = self.stretch(page.cursor.sequence, count, latest)?;
-            let Unreadable { from, warnings } = self.read.unreadable()?;
+            let Unreadable { from, warnings } = std::mem::take(&mut stretch.unreadable);
             (page.unreadable_from, page.warnings) = (from, warnings);
             if let Some(hidden) = from.filter(|_| self.at_damage == AtDamage::Stop) {
                 latest = latest.min(hidden - 1);
@@ -190,20 +191,21 @@ impl Reader<'_> {
     /// Returns about `count` of the next versions.
     fn stretch(&mut self, after: u64, count: usize, latest: u64) -> Result<Stretch> {
         if self.filter.plans.is_empty() {
-            let entries = self.read.log(after, &LogFilter::default(), count)?;
+            let LogPage { versions, unreadable } = self.read.log(after, &LogFilter::default(), count)?;
             let up_to =
-                entries.last().filter(|_| entries.len() == count).map_or(latest, |last| last.sequence);
-            return Ok(Stretch { entries, up_to });
+                versions.last().filter(|_| versions.len() == count).map_or(latest, |last| last.sequence);
+            return Ok(Stretch { entries: versions, up_to, unreadable });
         }
         let each = (count / self.filter.plans.len()).max(1);
-        let mut stretch = Stretch { entries: Vec::new(), up_to: latest };
+        let mut stretch = Stretch { entries: Vec::new(), up_to: latest, unreadable: Unreadable::default() };
         for plan in &self.filter.plans {
             let of_plan = LogFilter { plan: Some(plan.clone()), actor: None };
-            let entries = self.read.log(after, &of_plan, each)?;
-            if let Some(last) = entries.last().filter(|_| entries.len() == each) {
+            let LogPage { versions, unreadable } = self.read.log(after, &of_plan, each)?;
+            if let Some(last) = versions.last().filter(|_| versions.len() == each) {
                 stretch.up_to = stretch.up_to.min(last.sequence);
             }
-            stretch.entries.extend(entries);
+            stretch.entries.extend(versions);
+            stretch.unreadable = unreadable;
         }
         stretch.entries.retain(|entry| entry.sequence <= stretch.up_to);
         stretch.entries.sort_by_key(|entry| entry.sequence);

@@ -37,7 +37,7 @@ impl ProgressFeed {
     /// any. A report that comes too soon after another one of its task is held back until [`ProgressFeed::wait`] is over,
     /// and the latest one is delivered then.
     pub fn poll(&mut self, plans: &PlanStore, now: Instant) -> Result<Vec<Lease>> {
-        let leases = plans.store().query(|read| read.leases(&LeaseFilter::default(), ATTEMPTS_MAX))?;
+        let leases = plans.store().query(|read| read.leases(&LeaseFilter::All, ATTEMPTS_MAX))?;
         let before = std::mem::take(&mut self.delivered);
         self.due = None;
         let mut fresh = Vec::new();

@@ -180,7 +180,7 @@ fn latest(store: &dyn Store) -> Result<u64> {
 /// and is copied.
 fn no_live_leases(from: &dyn Store) -> Result<(), CopyError> {
     let (now, mut leases) =
-        from.query(|read| Ok((read.now(), read.leases(&LeaseFilter::default(), usize::MAX >> 1)?)))?;
+        from.query(|read| Ok((read.now(), read.leases(&LeaseFilter::All, usize::MAX >> 1)?)))?;
     leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
     leases.truncate(LEASES_NAMED_MAX);
     if leases.is_empty() { Ok(()) } else { Err(CopyError::WorkGoesOn { location: from.location(), leases }) }
@@ -244,9 +244,8 @@ impl Copying<'_> {
     fn plans(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), CopyError> {
         let mut after = 0;
         while after < self.up_to {
-            let (written, unreadable) = self
-                .from
-                .query(|read| Ok((read.written_since(after, VERSIONS_READ_MAX)?, read.unreadable()?)))?;
+            let written = self.from.query(|read| read.written_since(after, VERSIONS_READ_MAX))?;
+            let unreadable = &written.unreadable;
             if unreadable.from.is_some() {
                 // A copy without these versions would pass for a whole one.
                 return Err(StoreError::Database(unreadable.warnings.join("; ")).into());
@@ -285,7 +284,7 @@ impl Copying<'_> {
                 }
                 if replay_bytes > SNAPSHOT_BYTES_MIN {
                     let bytes = plan.snapshot();
-                    transaction.put_snapshot(id, plan.version(), &bytes)?;
+                    transaction.put(Record::Snapshot(id, plan.version(), &bytes))?;
                 }
                 shared_rows(read, transaction, SharedScope::Records(id))?;
                 shared_rows(read, transaction, SharedScope::Unpublished(id))?;
@@ -337,7 +336,7 @@ impl Copying<'_> {
         }
         plan.take_touched();
         let mut rows = IndexRows::of(&plan);
-        keep_leases(&mut rows, &read.index(id)?);
+        keep_leases(&mut rows, &read.leases(&LeaseFilter::Plan(id), usize::MAX >> 1)?);
         Ok(Some(Some(ReplayedPlan { plan, rows, kept, replay_bytes })))
     }
 
@@ -486,5 +485,5 @@ fn attempt_logs(read: &mut dyn Read, transaction: &mut dyn Transaction, id: &Pla
 }
 
 fn page(store: &dyn Store, after: u64) -> Result<Vec<VersionRecord>> {
-    store.query(|read| read.log(after, &LogFilter::default(), VERSIONS_READ_MAX))
+    store.query(|read| Ok(read.log(after, &LogFilter::default(), VERSIONS_READ_MAX)?.versions))
 }

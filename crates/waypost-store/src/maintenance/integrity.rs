@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::maintenance::verify::{Replayed, replay, snapshot_versions};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
-use crate::rows::{ArchiveFilter, IndexRows, PlanSummary, Query, Sort};
+use crate::rows::{ArchiveFilter, IndexRows, Lease, LeaseFilter, PlanSummary, Query, Sort};
 use crate::store::Read;
 
 /// Number of versions on one page of a history.
@@ -69,7 +69,7 @@ impl PlanStore {
                     let Some(head) = transaction.head(&id)? else { return Ok(()) };
                     let plan = load(transaction, &id, head.version)?;
                     let mut rows = IndexRows::of(&plan);
-                    keep_leases(&mut rows, &transaction.index(&id)?);
+                    keep_leases(&mut rows, &transaction.leases(&LeaseFilter::Plan(&id), usize::MAX >> 1)?);
                     transaction.replace_index(&plan, &PlanSummary::of(&plan), &rows)
                 })?;
             }
@@ -127,7 +127,7 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
     }
     let mut rows = IndexRows::of(&plan);
     let stored = read.index(id)?;
-    keep_leases(&mut rows, &stored);
+    keep_leases(&mut rows, &stored.leases);
     if rows != stored {
         wrong.push("the tables of leases, locks and waits differ from what the events say".to_owned());
     }
@@ -135,10 +135,9 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
 }
 
 /// Copies the columns that only the stored rows know: a lease's duration, start, end, progress and queue.
-pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
+pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &[Lease]) {
     for lease in &mut rows.leases {
-        let same =
-            stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
+        let same = stored.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
         if let Some(same) = same {
             (lease.until, lease.seconds, lease.since) = (same.until, same.seconds, same.since);
             lease.progress.clone_from(&same.progress);

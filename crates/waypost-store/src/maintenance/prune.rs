@@ -9,7 +9,9 @@ use crate::log::subscription::{DroppedEvents, Subscription};
 use crate::plans::PlanStore;
 use crate::plans::cache::load;
 use crate::plans::request::WriteError;
-use crate::rows::{ArchiveFilter, PlanSummary, Pruned, Query, Sort, SubscriptionFilter, VersionRecord, Wait};
+use crate::rows::{
+    ArchiveFilter, PlanSummary, Pruned, Query, Sort, SubscriptionFilter, VersionRecord, Wait, WaitFilter,
+};
 use crate::store::{Pruning, Read, Record, Transaction};
 
 /// Days after which a subscription with unread events of a plan no longer prevents its pruning.
@@ -186,7 +188,8 @@ impl Round<'_> {
     fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>> {
         let plan = &candidate.plan;
         let is_awaited = |wait: &Wait| wait.plan != *plan.id() && plan.task(wait.on.task.as_str()).is_some();
-        let waits = read.waits(plan.id(), &plan.spec().owner, None)?;
+        let on = WaitFilter::On { plan: plan.id(), owner: &plan.spec().owner, task: None };
+        let waits = read.waits(on)?;
         if let Some(wait) = waits.into_iter().find(is_awaited) {
             return Ok(Some(HeldBack::Awaited { by: wait.plan }));
         }
@@ -223,7 +226,7 @@ impl Round<'_> {
             let (mut lost, mut after) = (0, behind.cursor.sequence);
             let filter = crate::LogFilter { plan: Some(candidate.found.plan.clone()), actor: None };
             loop {
-                let entries = transaction.log(after, &filter, VERSIONS_READ_MAX)?;
+                let entries = transaction.log(after, &filter, VERSIONS_READ_MAX)?.versions;
                 let Some(last) = entries.last() else { break };
                 after = last.sequence;
                 lost += entries.iter().map(|entry| entry.events.len() as u64).sum::<u64>();

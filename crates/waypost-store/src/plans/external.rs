@@ -7,7 +7,7 @@ use super::cache::catch_up;
 use super::request::WriteError;
 use crate::cross_plan::locate::{is_open, locate, waits_since};
 use crate::cross_plan::target_status::TargetStatus;
-use crate::rows::Wait;
+use crate::rows::{Wait, WaitFilter};
 
 impl PlanStore {
     /// Returns the current status of the task of another plan that a task of the plan `of` refers to: the task `waiting`, or one
@@ -40,7 +40,7 @@ impl PlanStore {
     ) -> Result<Vec<(Wait, TargetStatus)>, WriteError> {
         let mut found = Vec::new();
         self.looking(&mut |read, cache| {
-            let waits = read.index(plan)?.waits;
+            let waits = read.waits(WaitFilter::Of(plan))?;
             let Some(version) = read.plan_state(plan)?.version() else { return Ok(()) };
             catch_up(read, cache, plan, version)?;
             let Some(waiting) = cache.get(plan) else { return Ok(()) };

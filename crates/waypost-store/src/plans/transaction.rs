@@ -17,7 +17,9 @@ use super::slot_quota::SlotQuota;
 use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
 use crate::error::{Result, StoreError};
-use crate::rows::{HeldLock, IndexChanges, LeaseTerms, PlanState, PlanSummary, VersionRecord};
+use crate::rows::{
+    HeldLock, IndexChanges, LeaseTerms, LockFilter, PlanState, PlanSummary, VersionRecord, WaitFilter,
+};
 use crate::store::{Append, Appended, Record, Transaction};
 
 /// Bytes of versions after which even a small plan gets a snapshot.
@@ -215,7 +217,8 @@ fn locks_are_free(
         let keys: Vec<&str> = found.spec.locks.iter().map(|lock| lock.key.as_str()).collect();
         // The plan knows the locks of its own tasks better: earlier commands of the same request have changed it, and
         // the tables do not contain that yet.
-        let elsewhere = transaction.locks(&keys)?.into_iter().filter(|held| held.plan != *plan.id());
+        let elsewhere =
+            transaction.locks(LockFilter::Keys(&keys))?.into_iter().filter(|held| held.plan != *plan.id());
         let here = plan.in_progress().flat_map(|task| {
             let held = task.spec.locks.iter().filter(|lock| keys.contains(&lock.key.as_str()));
             held.map(|lock| HeldLock {
@@ -269,7 +272,8 @@ fn append(
         events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
     if replay_bytes > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
         let bytes = plan.snapshot();
-        transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(BatchError::OfTheStore)?;
+        let snapshot = Record::Snapshot(plan.id(), plan.version(), &bytes);
+        transaction.put(snapshot).map_err(BatchError::OfTheStore)?;
         cached.replayed = 0;
     }
     let (id, version) = (plan.id().clone(), plan.version());
@@ -344,7 +348,8 @@ pub(super) fn purge(
 
 /// Returns the tasks that wait for a plan that is to be purged.
 fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &PlanSummary) -> Result<Purged> {
-    let mut waits = transaction.waits(&head.id, &head.owner, None)?;
+    let on = WaitFilter::On { plan: &head.id, owner: &head.owner, task: None };
+    let mut waits = transaction.waits(on)?;
     waits.retain(|wait| wait.plan != head.id);
     let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
     // An unreadable plan can be purged all the same.

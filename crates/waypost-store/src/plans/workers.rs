@@ -24,22 +24,16 @@ impl PlanStore {
 
     /// Returns the leases of a worker, at most `limit`.
     pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>> {
-        self.store()
-            .query(|read| read.leases(&LeaseFilter { worker: Some(worker), ended_before: None }, limit))
+        self.store().query(|read| read.leases(&LeaseFilter::Worker(worker), limit))
     }
 
     /// Returns the latest progress of the running tasks of a plan.
     pub fn progress(&self, plan: &PlanId) -> Result<PlanProgress> {
-        Ok(PlanProgress::of(self.store().query(|read| read.index(plan))?.leases))
+        let leases = self.store().query(|read| read.leases(&LeaseFilter::Plan(plan), usize::MAX >> 1))?;
+        Ok(PlanProgress::of(leases))
     }
 
     /// Calls `look` with the current state of a plan and the latest progress of its tasks.
-    pub fn with_progress<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
-        let (mut look, mut seen) = (Some(look), None);
-        self.look_with_progress(id, &mut |plan| seen = look.take().map(|look| look(plan)))?;
-        seen.ok_or_else(|| WriteError::NotFound(id.to_string()))
-    }
-
     fn look_with_progress(&self, id: &PlanId, look: &mut dyn FnMut(&Plan)) -> Result<(), WriteError> {
         // Only tasks in progress have any.
         let mut is_idle = false;

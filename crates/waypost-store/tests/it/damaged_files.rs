@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use waypost_core::{Command, Draft, Timestamp};
-use waypost_store::{FileStore, NewPlan, PlanStore, StoreError, WriteError};
+use waypost_store::{FileStore, NewPlan, PlanStore, Record, StoreError, WriteError};
 use waypost_testkit::chain;
 
 use crate::kit::*;
@@ -366,7 +366,7 @@ fn another_history_in_the_same_place_is_not_mixed_up_with_the_old_one() {
     let old_store = text(&root(&place).join("store.json"));
     write(&plans, "p", add("mine")).unwrap();
     let bytes = now(&plans, "p").snapshot();
-    plans.store().write(&mut |t| t.put_snapshot(&plan("p"), 3, &bytes)).unwrap();
+    plans.store().write(&mut |t| t.put(Record::Snapshot(&plan("p"), 3, &bytes))).unwrap();
     // Version control takes the folder back, and another branch has a version 3 as well.
     fs::write(readable(&place, "p"), old_readable).unwrap();
     fs::write(history(&place, "p"), old_history).unwrap();

@@ -114,7 +114,7 @@ pub(crate) fn head(store: &Arc<dyn Store>, name: &str) -> Option<PlanSummary> {
 
 /// The whole log.
 pub(crate) fn log(plans: &PlanStore) -> Vec<VersionRecord> {
-    plans.log(0, &LogFilter::default(), usize::MAX >> 1).unwrap().0
+    plans.log(0, &LogFilter::default(), usize::MAX >> 1).unwrap().versions
 }
 
 /// The names of the plans that a query finds, page by page.

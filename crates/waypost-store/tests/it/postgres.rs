@@ -352,7 +352,7 @@ fn whoever_cannot_be_reached_is_named_without_the_password() {
         assert!(!error.contains("s3cret"), "{error}");
     }
     let store = PostgresStore::open(&with("postgres:s3cret@"), Durability::Full).unwrap();
-    assert_eq!(store.location(), database.url());
+    assert_eq!(store.place().location, database.url());
 }
 
 #[test]
@@ -507,5 +507,5 @@ fn signs_that_the_database_cannot_hold_come_back() {
         Err(error) => panic!("{error}"),
     }
     let by_plan = LogFilter { plan: Some(plan("p")), ..LogFilter::default() };
-    assert_eq!(plans.log(0, &by_plan, 10).unwrap().0.len(), 1);
+    assert_eq!(plans.log(0, &by_plan, 10).unwrap().versions.len(), 1);
 }

@@ -497,7 +497,7 @@ fn a_damaged_file_of_the_store_itself_is_named_and_set_aside() {
         assert_eq!(found.iter().filter(|finding| finding.what.contains(&named)).count(), 1, "{found:?}");
         assert_eq!(now(&plans, "p").len(), 2, "{file}: plans can be read");
         assert_eq!(
-            plans.with_progress(&plan("p"), Plan::len).unwrap(),
+            plans.view(&plan("p"), |plan, _| plan.len()).unwrap(),
             2,
             "{file}: also with their progress"
         );
@@ -531,7 +531,7 @@ fn a_task_whose_lease_was_lost_can_be_reclaimed() {
     let ended = |plans: &PlanStore| {
         look(plans.store(), |read| {
             let now = read.now();
-            read.leases(&waypost_store::LeaseFilter::ended(now), 10)
+            read.leases(&waypost_store::LeaseFilter::EndedBefore(now), 10)
         })
         .len()
     };

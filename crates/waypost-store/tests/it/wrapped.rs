@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use waypost_core::{Plan, PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, Appended, AttemptLog, HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Look,
-    Maintenance, Page, PlanState, PlanSummary, Pruned, Pruning, Query, Read, Record, Rewrite, SharedKeys,
-    SharedScope, SharingScope, Store, StoreError, StoreState, StoredVersion, Subscription,
-    SubscriptionFilter, Totals, Transaction, VersionRecord, Wait, Work, Worker, WorkerFilter, WrittenSince,
+    Append, Appended, AttemptLog, HeldLock, IndexRows, Inspect, Lease, LeaseFilter, LeaseUpdate, LockFilter,
+    LogFilter, LogPage, Look, Maintenance, Page, PlanState, PlanSummary, Pruned, Pruning, Query, Read,
+    ReadHints, Record, Rewrite, SharedKeys, SharedScope, SharingScope, Store, StoreError, StorePlace,
+    StoreState, StoredVersion, Subscription, SubscriptionFilter, Totals, Transaction, VersionRecord, Wait,
+    WaitFilter, Work, Worker, WorkerFilter, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -52,8 +53,9 @@ impl Wrapped {
 }
 
 impl Store for Wrapped {
-    fn location(&self) -> String {
-        self.inner.location()
+    fn place(&self) -> StorePlace {
+        let StorePlace { location, reach } = self.inner.place();
+        StorePlace { location, reach: self.reach.unwrap_or(reach) }
     }
 
     fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
@@ -71,10 +73,6 @@ impl Store for Wrapped {
 
     fn watch(&self) -> Result<Box<dyn waypost_store::Watch>, StoreError> {
         self.inner.watch()
-    }
-
-    fn reach(&self) -> SharingScope {
-        self.reach.unwrap_or_else(|| self.inner.reach())
     }
 
     fn try_lock(&self, name: &str) -> Result<Option<Box<dyn waypost_store::NamedLock>>, StoreError> {
@@ -105,7 +103,24 @@ struct Within<'a> {
     around: &'a Wrapped,
 }
 
+impl Inspect for Within<'_> {
+    fn stored_versions(
+        &mut self,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredVersion>, StoreError> {
+        self.inner.stored_versions(plan, after, limit)
+    }
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        self.inner.pruned(plan)
+    }
+}
+
 impl Read for Within<'_> {
+    fn expect(&mut self, expected: &ReadHints) {
+        self.inner.expect(expected);
+    }
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>, StoreError> {
         self.inner.head(plan)
     }
@@ -123,42 +138,20 @@ impl Read for Within<'_> {
     ) -> Result<Vec<VersionRecord>, StoreError> {
         self.inner.versions(plan, after, limit)
     }
-    fn stored_versions(
-        &mut self,
-        plan: &PlanId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<StoredVersion>, StoreError> {
-        self.inner.stored_versions(plan, after, limit)
-    }
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         self.inner.snapshot(plan, at_most)
     }
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
-        self.inner.pruned(plan)
-    }
-    fn log(
-        &mut self,
-        after: u64,
-        filter: &LogFilter,
-        limit: usize,
-    ) -> Result<Vec<VersionRecord>, StoreError> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<LogPage, StoreError> {
         self.inner.log(after, filter, limit)
     }
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.inner.leases(filter, limit)
     }
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
-        self.inner.locks(keys)
+    fn locks(&mut self, filter: LockFilter<'_>) -> Result<Vec<HeldLock>, StoreError> {
+        self.inner.locks(filter)
     }
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
-        self.inner.waits(plan, agent, task)
-    }
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
-        self.inner.index(plan)
-    }
-    fn do_without_numbers(&mut self) {
-        self.inner.do_without_numbers();
+    fn waits(&mut self, filter: WaitFilter<'_>) -> Result<Vec<Wait>, StoreError> {
+        self.inner.waits(filter)
     }
     fn plan_state(&mut self, plan: &PlanId) -> Result<PlanState, StoreError> {
         self.inner.plan_state(plan)
@@ -210,9 +203,6 @@ impl Transaction for Within<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<Appended, StoreError> {
         (self.around.fault)(Moment::Append)?;
         self.inner.append(append)
-    }
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        self.inner.put_snapshot(plan, version, bytes)
     }
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>, StoreError> {
         self.inner.update_leases(updates)

@@ -7,18 +7,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
 use waypost_exec::look_at_slurm;
-use waypost_service::{SharingCheck, all_workers, worker_state};
-use waypost_store::{Lease, LeaseFilter, PlanStore, Worker, WorkerState};
+use waypost_service::{SharingCheck, StoreHealth};
+use waypost_store::PlanStore;
 
 use waypost_cli::context::Context;
 use waypost_cli::damage;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::view::text;
 
-/// Maximum number of leases reported.
-const LEASES_TOLD_MAX: usize = 20;
-/// Maximum number of workers reported.
-const WORKERS_TOLD_MAX: usize = 20;
 /// Clock difference in seconds from which it is reported.
 const CLOCK_SECONDS_TOLD: i64 = 2;
 
@@ -62,11 +58,10 @@ impl Doctor {
         let plans = context.plans()?;
         // The store's own display form: the location that opened it may contain a password.
         let location = plans.store().location();
-        let findings = plans.doctor(self.repair)?;
+        let health = context.service(&plans).doctor(self.repair)?;
+        let StoreHealth { findings, about, expired, silent, now } = health;
+        let clock = now.map_or(0, |now| (text::now().as_micros() - now.as_micros()) / 1_000_000);
         let SharingCheck { findings: shared, notes } = check_sharing(context, &plans, self.repair)?;
-        let about = plans.store().about()?;
-        let (overdue, clock) = unless_damaged(expired_leases(&plans))?;
-        let unheard = unless_damaged(unheard(&plans))?;
         let open = findings.iter().filter(|finding| !finding.repaired).count() + shared.len();
         if context.out.json {
             let found = findings.iter().map(|finding| json!(finding));
@@ -80,8 +75,8 @@ impl Doctor {
                 "findings": found,
                 "notes": notes,
                 "about": about,
-                "leases_overdue": overdue,
-                "workers_unheard": unheard.iter().map(|(worker, state)| json!({
+                "leases_overdue": expired,
+                "workers_unheard": silent.iter().map(|(worker, state)| json!({
                     "name": worker.name, "state": state.as_str(), "seen": worker.seen,
                 })).collect::<Vec<Value>>(),
                 "clock_ahead_seconds": clock,
@@ -90,14 +85,14 @@ impl Doctor {
             for (name, value) in about {
                 context.out.say(format!("{name}: {value}"));
             }
-            for lease in &overdue {
+            for lease in &expired {
                 let until = lease.until.map(Timestamp::to_the_second).unwrap_or_default();
                 context.out.say(format!(
                     "{} of plan {}: the lease of {} expired at {until}; a worker of its queue starts it again",
                     lease.task, lease.plan, lease.worker
                 ));
             }
-            for (worker, state) in &unheard {
+            for (worker, state) in &silent {
                 let seen = worker.seen.to_the_second();
                 context.out.say(format!(
                     "worker {} is {}: last heartbeat at {seen}; check its machine, or start another",
@@ -165,14 +160,6 @@ fn check_sharing(context: &Context, plans: &Arc<PlanStore>, repair: bool) -> Out
     Ok(service.check_sharing(&shared)?)
 }
 
-/// Returns an empty result if a file is damaged: the findings already name it.
-fn unless_damaged<T: Default>(found: Outcome<T>) -> Outcome<T> {
-    match found {
-        Err(failure) if failure.code == "corrupt" => Ok(T::default()),
-        found => found,
-    }
-}
-
 fn of_cluster((what, hint): &(String, String)) -> Value {
     json!({ "what": what, "hint": hint, "repaired": false })
 }
@@ -187,24 +174,4 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
     }
     let what = format!("{} of the cluster wrong", text::count(cluster.len(), "thing"));
     Err(Failure::failed(what, hint))
-}
-
-/// The first leases that expired without being noticed, and the seconds by which this machine's clock is ahead of the store's.
-fn expired_leases(plans: &PlanStore) -> Outcome<(Vec<Lease>, i64)> {
-    let (overdue, now) = plans.store().query(|read| {
-        let now = read.now();
-        Ok((read.leases(&LeaseFilter::ended(now), LEASES_TOLD_MAX)?, now))
-    })?;
-    Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
-}
-
-/// The first workers whose heartbeats are overdue.
-fn unheard(plans: &PlanStore) -> Outcome<Vec<(Worker, WorkerState)>> {
-    let (workers, now) = all_workers(plans)?;
-    let states = workers.into_iter().map(|worker| {
-        let state = worker_state(&worker, now);
-        (worker, state)
-    });
-    let unheard = states.filter(|(_, state)| matches!(state, WorkerState::Silent | WorkerState::Dead));
-    Ok(unheard.take(WORKERS_TOLD_MAX).collect())
 }

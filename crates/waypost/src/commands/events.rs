@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use waypost_core::{PlanId, TaskId};
 use waypost_service::{consequence_summary, summary};
-use waypost_store::{Cursor, EventFilter, EventSource, LogEvent, LogFilter, PlanStore, VersionRecord};
+use waypost_store::{
+    Cursor, EventFilter, EventSource, LogEvent, LogFilter, LogPage, PlanStore, VersionRecord,
+};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
@@ -83,7 +85,7 @@ impl Events {
             return follow(context, &plans, &filter, after);
         }
         let after = self.cursor.unwrap_or_default().sequence;
-        let (entries, unreadable) = plans.log(after, &filter, self.limit)?;
+        let LogPage { versions: entries, unreadable } = plans.log(after, &filter, self.limit)?;
         note(context, unreadable.from, &unreadable.warnings, "left out");
         for entry in &entries {
             let line = line(context.out.json, entry);
@@ -119,7 +121,7 @@ fn follow(context: &Context, plans: &PlanStore, filter: &LogFilter, mut after: u
     let mut noted = Vec::new();
     loop {
         let mut latest = plans.latest()?;
-        let (mut entries, unreadable) = plans.log(after, filter, VERSIONS_PAGE)?;
+        let LogPage { versions: mut entries, unreadable } = plans.log(after, filter, VERSIONS_PAGE)?;
         if noted != unreadable.warnings {
             note(context, unreadable.from, &unreadable.warnings, AFTER_REPAIR);
             noted = unreadable.warnings;

@@ -296,7 +296,13 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
             let rejection = |plan: &Plan| Some(plan.rejection()).filter(|said| !said.is_empty());
             plans.view(&head.id, |plan, _| (0, rejection(plan), verb_for_ready(plan)))?
         }
-        _ => (0, None, "next"),
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => (0, None, "next"),
     };
     let (part, what, command) = if head.phase == Phase::AwaitingApproval {
         (0, "awaits approval".to_owned(), command("approve"))

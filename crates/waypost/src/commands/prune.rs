@@ -7,8 +7,9 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::{ActorKind, PlanId, Refusal};
-use waypost_store::{HeldBack, Looked, PlanState, PlanStore, PruneMode, PrunedPlan, StoreError};
+use waypost_core::PlanId;
+use waypost_service::Service;
+use waypost_store::{HeldBack, Looked, PruneMode, PrunedPlan};
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
@@ -83,9 +84,6 @@ impl PruneReport {
 impl Prune {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let by = context.actor()?;
-        if by.kind != ActorKind::Person && !self.dry_run {
-            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.clone() }.into());
-        }
         let folders = context.folders()?;
         let configured = context.load_config(&folders, None)?.retention_seconds;
         let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
@@ -98,10 +96,11 @@ impl Prune {
         let plans = context.plans()?;
         let mode = if self.dry_run { PruneMode::DryRun } else { PruneMode::Act };
         let mut found = PruneReport::default();
-        plans.prune(seconds, &by, mode, &mut |looked| found.note(looked))?;
-        sweep_logs(&plans, &folders.logs(), mode, &mut found)?;
+        let service = context.service(&plans);
+        service.prune(&by, seconds, mode, &mut |looked| found.note(looked))?;
+        sweep_logs(&service, &folders.logs(), mode, &mut found)?;
         if self.vacuum && mode == PruneMode::Act {
-            found.won = Some(plans.store().compact()?);
+            found.won = Some(service.compact()?);
         }
         if context.out.json {
             return context.out.value(&json!({
@@ -159,7 +158,7 @@ fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
 }
 
 /// Removes the logs of purged plans and of pruned ones, including those pruned from another machine.
-fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
+fn sweep_logs(service: &Service, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
     let folders = match fs::read_dir(logs) {
         Ok(folders) => folders,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -169,7 +168,7 @@ fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut Prune
         let folder = folder.map_err(|error| Failure::file(logs, &error))?;
         let Some(id) = folder.file_name().to_str().and_then(|name| PlanId::new(name).ok()) else { continue };
         let is_folder = folder.file_type().is_ok_and(|kind| kind.is_dir());
-        let goes = found.would_go.contains(&id) || is_over(plans, &id)?;
+        let goes = found.would_go.contains(&id) || service.is_forgotten(&id)?;
         if !is_folder || !goes {
             continue;
         }
@@ -182,17 +181,6 @@ fn sweep_logs(plans: &PlanStore, logs: &Path, mode: PruneMode, found: &mut Prune
         }
     }
     Ok(())
-}
-
-/// Whether a plan was purged, or pruned up to its last version.
-fn is_over(plans: &PlanStore, id: &PlanId) -> Result<bool, StoreError> {
-    plans.store().query(|read| match read.plan_state(id)? {
-        PlanState::Stored { version, .. } => {
-            Ok(read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version))
-        }
-        PlanState::Purged => Ok(true),
-        PlanState::Unused => Ok(false),
-    })
 }
 
 /// The number of logs in a folder, and the total bytes of its files.

@@ -132,7 +132,10 @@ fn call_json(line: &JournalLine, whole: bool) -> Value {
             "tokens_out": entry.answer.tokens_out,
             "cost": entry.cost.map(|cost| cost.to_string()),
         }),
-        line => json!(line),
+        line @ (JournalLine::Begun { .. }
+        | JournalLine::Answered { .. }
+        | JournalLine::Failed { .. }
+        | JournalLine::Forgotten { .. }) => json!(line),
     }
 }
 

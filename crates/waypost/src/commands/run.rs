@@ -19,8 +19,7 @@ use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Status, Task};
 use waypost_exec::AttemptKey;
 use waypost_formats::Dialect;
 use waypost_run::{
-    AfterFailure, Control, Controller, ExitPolicy, Idleness, Options, RunError, RunObserver, Runner, Summary,
-    View,
+    AfterFailure, Control, Controller, ExitPolicy, Options, RunError, RunObserver, Runner, Summary, View,
 };
 use waypost_store::PlanStore;
 use waypost_text::shell_word;
@@ -182,14 +181,7 @@ impl Run {
                     }
                 }
                 tui::show(context, Start::Run(tui::key(&id), Intent::Execute), false)?;
-                let summary = Summary {
-                    asked_to_end: None,
-                    rest: Idleness::Over,
-                    unreported: Vec::new(),
-                    aside: false,
-                    newer_schema: None,
-                };
-                return plans.with_plan(&id, |plan| summary::print(context, plan, &summary))?;
+                return plans.with_plan(&id, |plan| summary::print(context, plan, &Summary::of_others()))?;
             }
             let over = plans.with_plan(&id, |plan| plan.state().phase.is_finished())?;
             if let Some(failure) = plans.with_plan(&id, |plan| cannot_begin(plan, &config))?
@@ -214,7 +206,12 @@ impl Run {
                 let ended = summary::print(context, plan, &summary);
                 ended.map_err(|failure| match failure.exit {
                     Exit::Failed => no_executor(plan, &config).unwrap_or(failure),
-                    _ => failure,
+                    Exit::Usage
+                    | Exit::Conflict
+                    | Exit::Invalid
+                    | Exit::NotFound
+                    | Exit::Outdated
+                    | Exit::Interrupted => failure,
                 })
             })?
         })();

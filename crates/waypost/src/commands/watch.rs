@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use waypost_core::Plan;
-use waypost_run::{Idleness, Observer, Summary};
+use waypost_run::{Observer, Summary};
 
 use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
@@ -64,13 +64,6 @@ impl Watch {
         observer.observe(watcher.as_mut(), over).map_err(failed_run)?;
         drop(watcher);
         let Some(id) = only.filter(|_| !heard.anything()) else { return Ok(()) };
-        let summary = Summary {
-            asked_to_end: None,
-            rest: Idleness::Over,
-            unreported: Vec::new(),
-            aside: false,
-            newer_schema: None,
-        };
-        plans.view(&id, |plan, _| summary::print(context, plan, &summary))?
+        plans.view(&id, |plan, _| summary::print(context, plan, &Summary::of_others()))?
     }
 }

@@ -125,7 +125,16 @@ impl Worker {
         let mut count = |event: &RunEvent| match event {
             RunEvent::TaskEnded { status: Status::Done, .. } => done += 1,
             RunEvent::TaskEnded { status: Status::Failed, .. } => failed += 1,
-            _ => {}
+            RunEvent::TaskStarted { .. }
+            | RunEvent::TaskWillRetry { .. }
+            | RunEvent::TaskProgressed { .. }
+            | RunEvent::TaskReported { .. }
+            | RunEvent::TaskReleased { .. }
+            | RunEvent::StartRefused { .. }
+            | RunEvent::QuestionAsked { .. }
+            | RunEvent::QuestionAnswered { .. }
+            | RunEvent::TaskEnded { .. }
+            | RunEvent::PlanPhaseChanged { .. } => {}
         };
         let inner = progress::watcher(context, Scope::Many, &config);
         let mut watcher = Hooked { inner, on_event: &mut count, on_tick: &mut |_| {} };

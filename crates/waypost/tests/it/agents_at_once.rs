@@ -2,96 +2,22 @@
 //! of two who knew the same version one wins.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Barrier;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use waypost_core::{Event, PlanId};
 use waypost_store::{Durability, PlanStore, Query, open};
 
+use crate::front_ends::{McpClient, Reply};
 use crate::transcript::Workspace;
 
-/// The longest that an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server process with one agent at the other end, who speaks in lines of JSON.
-struct Agent {
-    process: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
-    asked: u64,
+fn begin(workspace: &Workspace, name: &str) -> McpClient {
+    McpClient::with_arguments(workspace, name, &["--toolset", "plans"])
 }
 
-impl Agent {
-    fn begin(workspace: &Workspace, name: &str) -> Self {
-        let mut process = workspace
-            .command(env!("CARGO_BIN_EXE_waypost"))
-            .args(["mcp", "--toolset", "plans", "--agent", name])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (sender, lines) = channel();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let input = process.stdin.take().unwrap();
-        let mut agent = Self { process, input, lines, asked: 0 };
-        let hello = json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": { "name": name, "version": "1" },
-        });
-        assert_eq!(agent.ask("initialize", hello)["serverInfo"]["name"], "waypost");
-        agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        agent
-    }
-
-    fn send(&mut self, message: &Value) {
-        writeln!(self.input, "{message}").unwrap();
-        self.input.flush().unwrap();
-    }
-
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
-        self.asked += 1;
-        let id = self.asked;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE).expect("the server answers");
-            let mut answer: Value = serde_json::from_str(&line).unwrap();
-            if answer["id"] == id {
-                assert_eq!(answer.get("error"), None, "{line}");
-                return answer["result"].take();
-            }
-        }
-    }
-
-    /// Calls a tool: whether it did it, and what it said.
-    fn call(&mut self, tool: &str, arguments: Value) -> (bool, Value) {
-        let mut result = self.ask("tools/call", json!({ "name": tool, "arguments": arguments }));
-        (result["isError"] != true, result["structuredContent"].take())
-    }
-
-    /// Calls a tool that has to do it, and says the version.
-    fn write(&mut self, tool: &str, arguments: Value) -> u64 {
-        let (did, answer) = self.call(tool, arguments);
-        assert!(did, "{answer}");
-        answer["version"].as_u64().unwrap()
-    }
-
-    /// Goes away, and the server with it.
-    fn end(mut self) {
-        drop(self.input);
-        assert!(self.process.wait().unwrap().success());
-    }
+/// Calls a tool that has to do it, and says the version.
+fn write(client: &mut McpClient, tool: &str, arguments: Value) -> u64 {
+    client.call(tool, arguments).accepted()["version"].as_u64().unwrap()
 }
 
 fn plans(workspace: &Workspace) -> PlanStore {
@@ -104,19 +30,19 @@ fn twenty_agents_write_fifty_times_each_to_one_plan_and_nothing_is_lost() {
     const AGENTS: usize = 20;
     const WRITES: usize = 50;
     let workspace = Workspace::new();
-    let mut first = Agent::begin(&workspace, "first");
-    assert_eq!(first.write("create_plan", json!({ "name": "shared", "content": "begun" })), 1);
+    let mut first = begin(&workspace, "first");
+    assert_eq!(write(&mut first, "create_plan", json!({ "name": "shared", "content": "begun" })), 1);
     first.end();
     let acknowledged: Vec<(u64, String)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..AGENTS)
             .map(|agent| {
                 let workspace = &workspace;
                 scope.spawn(move || {
-                    let mut client = Agent::begin(workspace, &format!("agent-{agent}"));
+                    let mut client = begin(workspace, &format!("agent-{agent}"));
                     let written = (0..WRITES).map(|number| {
                         let content = format!("write {number} of agent {agent}\n");
                         let arguments = json!({ "name": "shared", "content": content });
-                        (client.write("update_plan", arguments), content)
+                        (write(&mut client, "update_plan", arguments), content)
                     });
                     let written: Vec<_> = written.collect();
                     client.end();
@@ -151,11 +77,14 @@ fn eight_agents_create_a_hundred_plans_each_and_nothing_is_lost() {
         for agent in 0..AGENTS {
             let workspace = &workspace;
             scope.spawn(move || {
-                let mut client = Agent::begin(workspace, &format!("agent-{agent}"));
+                let mut client = begin(workspace, &format!("agent-{agent}"));
                 for number in 0..PLANS {
                     let name = format!("plan-{agent}-{number}");
                     let content = format!("of agent {agent}");
-                    assert_eq!(client.write("create_plan", json!({ "name": name, "content": content })), 1);
+                    assert_eq!(
+                        write(&mut client, "create_plan", json!({ "name": name, "content": content })),
+                        1
+                    );
                 }
                 client.end();
             });
@@ -176,8 +105,8 @@ fn eight_agents_create_a_hundred_plans_each_and_nothing_is_lost() {
 fn of_two_processes_that_knew_the_same_version_exactly_one_wins_every_round() {
     const ROUNDS: u64 = 60;
     let workspace = Workspace::new();
-    let mut first = Agent::begin(&workspace, "first");
-    first.write("create_plan", json!({ "name": "shared", "content": "round 0" }));
+    let mut first = begin(&workspace, "first");
+    write(&mut first, "create_plan", json!({ "name": "shared", "content": "round 0" }));
     first.end();
     let barrier = Barrier::new(2);
     let won: Vec<Vec<bool>> = std::thread::scope(|scope| {
@@ -185,13 +114,16 @@ fn of_two_processes_that_knew_the_same_version_exactly_one_wins_every_round() {
             .map(|name| {
                 let (workspace, barrier) = (&workspace, &barrier);
                 scope.spawn(move || {
-                    let mut client = Agent::begin(workspace, name);
+                    let mut client = begin(workspace, name);
                     let rounds = (1..=ROUNDS).map(|known| {
                         let content = format!("{name} {known}");
                         let arguments =
                             json!({ "name": "shared", "content": content, "last_known_version": known });
                         barrier.wait();
-                        let (did, answer) = client.call("write_plan", arguments);
+                        let (did, answer) = match client.call("write_plan", arguments) {
+                            Reply::Accepted(answer) => (true, answer),
+                            Reply::Refused { answer, .. } => (false, answer),
+                        };
                         assert_eq!(
                             answer["version"],
                             known + 1,

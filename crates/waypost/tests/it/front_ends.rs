@@ -117,9 +117,14 @@ pub(crate) struct McpClient {
 
 impl McpClient {
     pub(crate) fn start(workspace: &Workspace, agent: &str) -> Self {
+        Self::with_arguments(workspace, agent, &[])
+    }
+
+    pub(crate) fn with_arguments(workspace: &Workspace, agent: &str, arguments: &[&str]) -> Self {
         let mut process = workspace
             .command(env!("CARGO_BIN_EXE_waypost"))
             .args(["mcp", "--agent", agent])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -165,6 +170,12 @@ impl McpClient {
             }
         }
         found.into_values().collect()
+    }
+
+    /// Ends the server, which has to end well.
+    pub(crate) fn end(mut self) {
+        drop(self.input.take());
+        assert!(self.process.wait().unwrap().success());
     }
 
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Reply {

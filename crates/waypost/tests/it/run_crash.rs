@@ -10,7 +10,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Plan, Status};
-use waypost_store::{Durability, PlanStore, open};
 use waypost_testkit::SeededRng;
 
 use crate::examples::stored;
@@ -132,8 +131,8 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
     let again = attempts.values().filter(|&&attempt| attempt > 1).count();
     assert!(again > KILLS / 2, "seed {seed}: only {again} tasks were tried again");
     assert!(acknowledged.len() > TASKS / 10, "seed {seed}: only {} acknowledged", acknowledged.len());
-    let store = format!("sqlite:{}", workspace.work().join(".waypost/waypost.db").display());
-    assert_eq!(PlanStore::new(open(&store, Durability::default()).unwrap()).doctor(false).unwrap(), []);
+    let doctor = workspace.waypost(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(0), "seed {seed}: {:?}", text(&doctor));
 }
 
 #[test]

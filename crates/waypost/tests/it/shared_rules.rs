@@ -264,7 +264,7 @@ fn lease_end(front_ends: &FrontEnds, plan: &str) -> Option<Timestamp> {
     let mut leases = Vec::new();
     store
         .read(&mut |read| {
-            leases = read.leases(&LeaseFilter::default(), 1_000)?;
+            leases = read.leases(&LeaseFilter::All, 1_000)?;
             Ok(())
         })
         .unwrap();

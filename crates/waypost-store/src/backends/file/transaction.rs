@@ -19,11 +19,11 @@ use crate::clock;
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LogFilter, Page, PlanState, PlanSummary, Pruned,
-    Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Unreadable, VersionRecord, Wait,
-    WorkerFilter, WrittenSince,
+    HeldLock, IndexRows, Lease, LeaseFilter, LeaseUpdate, LockFilter, LogFilter, LogPage, Page, PlanState,
+    PlanSummary, Pruned, Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, Unreadable,
+    VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
 };
-use crate::store::{Append, Appended, Pruning, Read, Record, Rewrite, Transaction};
+use crate::store::{Append, Appended, Inspect, Pruning, Read, Record, Rewrite, Transaction};
 use crate::stored_version::StoredVersion;
 use crate::workers::Worker;
 
@@ -181,6 +181,23 @@ impl<'a> Session<'a> {
             self.unreadable.entry(id.clone()).or_insert((from, damage));
         }
         Ok(found)
+    }
+
+    /// Returns what could not be read of the log so far. Every sequence number belongs to a version, so the first one after the damage that no plan has is hidden by it.
+    fn unreadable(&mut self) -> Result<Unreadable> {
+        let Some(end) = self.unreadable.values().map(|&(end, _)| end).min() else {
+            return Ok(Unreadable::default());
+        };
+        let mut numbers = BTreeSet::new();
+        for id in self.all_ids()? {
+            let up_to = self.unreadable.get(&id).map_or(u64::MAX, |&(end, _)| end);
+            numbers.extend(self.files.sequences(&id, end).into_iter().filter(|&number| number <= up_to));
+        }
+        let from = (end + 1..=self.store_state()?.latest).find(|number| !numbers.contains(number));
+        Ok(Unreadable {
+            from,
+            warnings: self.unreadable.values().map(|(_, damage)| damage.clone()).collect(),
+        })
     }
 
     /// Returns the facts of a plan as a list shows it. Problems of its files are added to `warnings`.
@@ -450,6 +467,25 @@ fn stage_versions(
     Ok(tail)
 }
 
+impl Inspect for Session<'_> {
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
+        let mut entries = match self.staged.get(plan) {
+            Some(Staged { base: None, .. }) => Vec::new(),
+            Some(Staged { base: Some(_), .. }) | None => self.files.versions(plan, after, limit)?,
+        };
+        entries.extend(self.staged_after(plan, after).cloned());
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
+        match self.kept.get(plan) {
+            Some(kept) => Ok(Some(kept.pruned.clone())),
+            None => Ok(PrunedFile::read(self.layout, plan)?.map(|kept| kept.pruned)),
+        }
+    }
+}
+
 impl Read for Session<'_> {
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
         Ok(self.facts(plan)?.map(|facts| facts.head.clone()))
@@ -535,16 +571,6 @@ impl Read for Session<'_> {
         if entries.is_empty() { damage.map(|()| entries) } else { Ok(entries) }
     }
 
-    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
-        let mut entries = match self.staged.get(plan) {
-            Some(Staged { base: None, .. }) => Vec::new(),
-            Some(Staged { base: Some(_), .. }) | None => self.files.versions(plan, after, limit)?,
-        };
-        entries.extend(self.staged_after(plan, after).cloned());
-        entries.truncate(limit);
-        Ok(entries)
-    }
-
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         if matches!(self.facts(plan), Ok(None)) {
             return Ok(None);
@@ -566,45 +592,21 @@ impl Read for Session<'_> {
         Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
     }
 
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
-        match self.kept.get(plan) {
-            Some(kept) => Ok(Some(kept.pruned.clone())),
-            None => Ok(PrunedFile::read(self.layout, plan)?.map(|kept| kept.pruned)),
-        }
-    }
-
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<LogPage> {
         let ids = match &filter.plan {
             Some(plan) => BTreeSet::from([plan.clone()]),
             None => self.ids_of_files()?,
         };
-        let mut found: Vec<VersionRecord> = Vec::new();
+        let mut versions: Vec<VersionRecord> = Vec::new();
         for id in ids {
-            found.extend(self.log_of_plan(&id, after, filter, limit)?);
+            versions.extend(self.log_of_plan(&id, after, filter, limit)?);
             for entry in self.staged_after(&id, 0).filter(|entry| entry.sequence > after) {
-                found.extend(Some(entry.record()?).filter(|entry| filter.admits(entry)));
+                versions.extend(Some(entry.record()?).filter(|entry| filter.admits(entry)));
             }
         }
-        found.sort_by_key(|entry| entry.sequence);
-        found.truncate(limit);
-        Ok(found)
-    }
-
-    /// Every sequence number belongs to a version, so the first one after the damage that no plan has is hidden by it.
-    fn unreadable(&mut self) -> Result<Unreadable> {
-        let Some(end) = self.unreadable.values().map(|&(end, _)| end).min() else {
-            return Ok(Unreadable::default());
-        };
-        let mut numbers = BTreeSet::new();
-        for id in self.all_ids()? {
-            let up_to = self.unreadable.get(&id).map_or(u64::MAX, |&(end, _)| end);
-            numbers.extend(self.files.sequences(&id, end).into_iter().filter(|&number| number <= up_to));
-        }
-        let from = (end + 1..=self.store_state()?.latest).find(|number| !numbers.contains(number));
-        Ok(Unreadable {
-            from,
-            warnings: self.unreadable.values().map(|(_, damage)| damage.clone()).collect(),
-        })
+        versions.sort_by_key(|entry| entry.sequence);
+        versions.truncate(limit);
+        Ok(LogPage { versions, unreadable: self.unreadable()? })
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
@@ -612,20 +614,33 @@ impl Read for Session<'_> {
     }
 
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
-        Ok(in_memory_query::leases(self.all_leases()?, filter, limit))
+        let leases = match filter {
+            LeaseFilter::Plan(plan) => match self.facts(plan)? {
+                Some(facts) => self.leases_of_plan(&facts)?,
+                None => Vec::new(),
+            },
+            LeaseFilter::All | LeaseFilter::EndedBefore(_) | LeaseFilter::Worker(_) => self.all_leases()?,
+        };
+        Ok(in_memory_query::leases(leases, filter, limit))
     }
 
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>> {
-        Ok(in_memory_query::locks(self.all()?.iter().flat_map(|facts| &facts.rows.locks), keys))
+    fn locks(&mut self, filter: LockFilter<'_>) -> Result<Vec<HeldLock>> {
+        Ok(match filter {
+            LockFilter::Keys(keys) => {
+                in_memory_query::locks(self.all()?.iter().flat_map(|facts| &facts.rows.locks), keys)
+            }
+            LockFilter::Plan(plan) => {
+                self.facts(plan)?.map_or_else(Vec::new, |facts| facts.rows.locks.clone())
+            }
+        })
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>> {
-        Ok(in_memory_query::waits(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent, task))
-    }
-
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
-        let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
-        Ok(IndexRows { leases: self.leases_of_plan(&facts)?, ..facts.rows.clone() })
+    fn waits(&mut self, filter: WaitFilter<'_>) -> Result<Vec<Wait>> {
+        let plans = match filter {
+            WaitFilter::Of(plan) => self.facts(plan)?.into_iter().collect(),
+            WaitFilter::On { .. } => self.all()?,
+        };
+        Ok(in_memory_query::waits(plans.iter().flat_map(|facts| &facts.rows.waits), filter))
     }
 
     fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {
@@ -702,11 +717,6 @@ impl Transaction for Session<'_> {
         Ok(Appended { sequence, replay_bytes })
     }
 
-    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
-        self.snapshots.insert(plan.clone(), (version, bytes.to_vec()));
-        Ok(())
-    }
-
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
         let mut updated = Vec::new();
         for LeaseUpdate { plan, task, attempt, until, seconds, progress } in updates {
@@ -746,6 +756,9 @@ impl Transaction for Session<'_> {
             }
             // All users of the folder share the log files.
             Record::AttemptLog(_) => {}
+            Record::Snapshot(plan, version, bytes) => {
+                self.snapshots.insert(plan.clone(), (version, bytes.to_vec()));
+            }
         }
         Ok(())
     }

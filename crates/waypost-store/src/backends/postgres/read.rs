@@ -14,11 +14,11 @@ use crate::backends::{in_memory_query, list_query};
 use crate::error::{Result, StoreError};
 use crate::log::subscription::Subscription;
 use crate::rows::{
-    HeldLock, IndexRows, Lease, LeaseFilter, LogFilter, Page, PlanState, PlanSummary, Pruned, Query,
-    SharedKeys, SharedScope, StoreState, SubscriptionFilter, UNNUMBERED, VersionRecord, Wait, WorkerFilter,
-    WrittenSince,
+    HeldLock, Lease, LeaseFilter, LockFilter, LogFilter, LogPage, Page, PlanState, PlanSummary, Pruned,
+    Query, SharedKeys, SharedScope, StoreState, SubscriptionFilter, UNNUMBERED, VersionRecord, Wait,
+    WaitFilter, WorkerFilter, WrittenSince,
 };
-use crate::store::{Read, ReadHints};
+use crate::store::{Inspect, Read, ReadHints};
 use crate::stored_version::StoredVersion;
 use crate::workers::{AttemptLog, Worker};
 
@@ -26,6 +26,31 @@ use crate::workers::{AttemptLog, Worker};
 const NUMBERED_MAX: u32 = 3;
 /// Whether versions were committed and have no number yet.
 const IS_UNNUMBERED: &str = "SELECT (SELECT min(ticket) FROM waypost_inbox) IS NOT NULL";
+
+/// The call for the leases that meet a condition, at most as many as the last parameter says.
+macro_rules! find_leases {
+    ($condition:literal, $limit:literal) => {
+        Call::new(concat!(
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
+             FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
+             WHERE ",
+            $condition,
+            " ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT ",
+            $limit
+        ))
+    };
+}
+
+/// The call for the waits that meet a condition.
+macro_rules! find_waits {
+    ($condition:literal) => {
+        Call::new(concat!(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
+             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan WHERE ",
+            $condition
+        ))
+    };
+}
 
 fn limited(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
@@ -93,13 +118,34 @@ impl Session<'_> {
     }
 }
 
-impl Read for Session<'_> {
-    fn expect(&mut self, expected: &ReadHints) {
-        Session::expect(self, expected);
+impl Inspect for Session<'_> {
+    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
+        let call = Call::new(
+            "SELECT coalesce(o.sequence, 9223372036854775807), l.version, l.at, l.actor, l.command, l.events, l.hash,
+                 l.chained_from
+             FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+                 LEFT JOIN waypost_order o ON o.plan = l.plan AND o.version = l.version
+             WHERE p.id = $1 AND l.version > $2 ORDER BY l.version LIMIT $3",
+        );
+        self.lock_plan(plan)?;
+        let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
+        self.check_numbers(&found, 0)?;
+        found.iter().map(|row| rows::stored_version(row, plan)).collect()
     }
 
-    fn do_without_numbers(&mut self) {
-        self.numbered = NUMBERED_MAX;
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
+        self.lock_plan(plan)?;
+        let found = self.query(maintenance::find_pruned(plan))?;
+        found.first().map(rows::pruned).transpose()
+    }
+}
+
+impl Read for Session<'_> {
+    fn expect(&mut self, expected: &ReadHints) {
+        if expected.without_numbers {
+            self.numbered = NUMBERED_MAX;
+        }
+        Session::expect(self, expected);
     }
 
     fn head(&mut self, plan: &PlanId) -> Result<Option<PlanSummary>> {
@@ -171,33 +217,13 @@ impl Read for Session<'_> {
         found.iter().map(|row| rows::entry(row, 0, plan.clone())).collect()
     }
 
-    fn stored_versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<StoredVersion>> {
-        let call = Call::new(
-            "SELECT coalesce(o.sequence, 9223372036854775807), l.version, l.at, l.actor, l.command, l.events, l.hash,
-                 l.chained_from
-             FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
-                 LEFT JOIN waypost_order o ON o.plan = l.plan AND o.version = l.version
-             WHERE p.id = $1 AND l.version > $2 ORDER BY l.version LIMIT $3",
-        );
-        self.lock_plan(plan)?;
-        let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
-        self.check_numbers(&found, 0)?;
-        found.iter().map(|row| rows::stored_version(row, plan)).collect()
-    }
-
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>> {
         self.lock_plan(plan)?;
         let found = self.query(maintenance::find_snapshot(plan, at_most))?;
         found.first().map(|row| Ok((rows::number(row, 0)?, rows::get(row, 1)?))).transpose()
     }
 
-    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>> {
-        self.lock_plan(plan)?;
-        let found = self.query(maintenance::find_pruned(plan))?;
-        found.first().map(rows::pruned).transpose()
-    }
-
-    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<VersionRecord>> {
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<LogPage> {
         let actor = filter.actor.as_ref().map(|actor| rows::text(&actor.to_string()));
         // For one plan, the index of its versions is in the order of the log, so versions of other plans are not read.
         let call = match &filter.plan {
@@ -224,7 +250,9 @@ impl Read for Session<'_> {
             .with(limited(limit)),
         };
         let found = self.query_log(call)?;
-        found.iter().map(|row| rows::entry(row, 0, rows::plan_id(rows::get(row, 6)?)?)).collect()
+        let version = |row: &Row| rows::entry(row, 0, rows::plan_id(rows::get(row, 6)?)?);
+        let versions = found.iter().map(version).collect::<Result<_>>()?;
+        Ok(LogPage { versions, ..LogPage::default() })
     }
 
     fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince> {
@@ -246,19 +274,40 @@ impl Read for Session<'_> {
     }
 
     fn leases(&mut self, filter: &LeaseFilter<'_>, limit: usize) -> Result<Vec<Lease>> {
-        self.be_alone()?;
-        let call = Call::new(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
-             FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
-             WHERE ($1::bigint IS NULL OR l.until < $1) AND ($2::text IS NULL OR l.worker = $2)
-             ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $3",
-        );
-        let (before, worker) = (filter.ended_before.map(Timestamp::as_micros), filter.worker.map(rows::text));
-        let found = self.query(call.with(before).with(worker).with(limited(limit)))?;
-        found.iter().map(rows::lease).collect()
+        let call = match *filter {
+            LeaseFilter::Plan(plan) => {
+                self.lock_plan(plan)?;
+                find_leases!("p.id = $1 AND p.purged_at IS NULL", "$2").with(plan.to_string())
+            }
+            LeaseFilter::All => {
+                self.be_alone()?;
+                find_leases!("TRUE", "$1")
+            }
+            LeaseFilter::EndedBefore(before) => {
+                self.be_alone()?;
+                find_leases!("l.until < $1", "$2").with(before.as_micros())
+            }
+            LeaseFilter::Worker(worker) => {
+                self.be_alone()?;
+                find_leases!("l.worker = $1", "$2").with(rows::text(worker))
+            }
+        };
+        self.query(call.with(limited(limit)))?.iter().map(rows::lease).collect()
     }
 
-    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>> {
+    fn locks(&mut self, filter: LockFilter<'_>) -> Result<Vec<HeldLock>> {
+        let keys = match filter {
+            LockFilter::Keys(keys) => keys,
+            LockFilter::Plan(plan) => {
+                self.lock_plan(plan)?;
+                let call = Call::new(
+                    "SELECT l.key, l.shared, p.id, l.task
+                     FROM waypost_plans p JOIN waypost_locks l ON l.plan = p.key
+                     WHERE p.id = $1 AND p.purged_at IS NULL",
+                );
+                return self.query(call.with(plan.to_string()))?.iter().map(rows::held_lock).collect();
+            }
+        };
         self.held(keys)?;
         let mut found = Vec::new();
         for key in keys {
@@ -271,55 +320,36 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>> {
+    fn waits(&mut self, filter: WaitFilter<'_>) -> Result<Vec<Wait>> {
+        if let WaitFilter::Of(plan) = filter {
+            self.lock_plan(plan)?;
+        }
         if !self.has_waits()? {
             return Ok(Vec::new());
         }
-        if let Some(all) = self.waits_at_hand()? {
-            return Ok(in_memory_query::waits(all.iter(), plan, agent, task));
+        if let WaitFilter::On { .. } = filter
+            && let Some(all) = self.waits_at_hand()?
+        {
+            return Ok(in_memory_query::waits(all.iter(), filter));
         }
-        let which = match task {
-            Some(_) => {
-                "w.on_task = $3 AND (w.on_plan = $1 OR w.on_plan IS NULL) AND (w.on_agent = $2 OR w.on_agent IS NULL)"
+        let call = match filter {
+            WaitFilter::Of(plan) => find_waits!("p.id = $1 AND p.purged_at IS NULL").with(plan.to_string()),
+            WaitFilter::On { plan, owner, task: None } => {
+                find_waits!("w.on_plan = $1 OR w.on_plan IS NULL AND w.on_agent = $2")
+                    .with(plan.to_string())
+                    .with(rows::text(owner))
             }
-            None => "$3::text IS NULL AND (w.on_plan = $1 OR w.on_plan IS NULL AND w.on_agent = $2)",
+            WaitFilter::On { plan, owner, task: Some(task) } => find_waits!(
+                "(w.on_plan = $1 OR w.on_plan IS NULL) AND (w.on_agent = $2 OR w.on_agent IS NULL) AND w.on_task = $3"
+            )
+            .with(plan.to_string())
+            .with(rows::text(owner))
+            .with(rows::text(task)),
         };
-        let call = Call::once(format!(
-            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
-             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan WHERE {which}"
-        ));
-        let found =
-            self.query(call.with(plan.to_string()).with(rows::text(agent)).with(task.map(rows::text)))?;
+        let found = self.query(call)?;
         let mut waits = found.iter().map(rows::wait).collect::<Result<Vec<_>, _>>()?;
         waits.sort();
         Ok(waits)
-    }
-
-    fn index(&mut self, plan: &PlanId) -> Result<IndexRows> {
-        self.lock_plan(plan)?;
-        let of_plan = |sql: &'static str| Call::new(sql).with(plan.to_string());
-        let found = self.query_all(vec![
-            of_plan(
-                "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds, l.progress, l.progressed_at
-                 FROM waypost_plans p JOIN waypost_leases l ON l.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
-            ),
-            of_plan(
-                "SELECT l.key, l.shared, p.id, l.task
-                 FROM waypost_plans p JOIN waypost_locks l ON l.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
-            ),
-            of_plan(
-                "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
-                 FROM waypost_plans p JOIN waypost_waits w ON w.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
-            ),
-        ])?;
-        let mut index = IndexRows::default();
-        if let [leases, locks, waits] = found.as_slice() {
-            index.leases = leases.iter().map(rows::lease).collect::<Result<_, _>>()?;
-            index.locks = locks.iter().map(rows::held_lock).collect::<Result<_, _>>()?;
-            index.waits = waits.iter().map(rows::wait).collect::<Result<_, _>>()?;
-        }
-        index.sort();
-        Ok(index)
     }
 
     fn subscriptions(&mut self, filter: SubscriptionFilter<'_>, limit: usize) -> Result<Vec<Subscription>> {

@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
         if self.failure.is_some() {
             return Err(StoreError::Database("the transaction has failed already".to_owned()));
         }
-        let ReadHints { plans, locks, queues } = std::mem::take(&mut self.expected);
+        let ReadHints { plans, locks, queues, .. } = std::mem::take(&mut self.expected);
         let (mut all, beginning) = self.beginning(&plans, &locks, &queues);
         let needs_key = self.writing.as_ref().is_some_and(|writing| writing.spare_key.is_none())
             && plans.iter().any(|(_, known)| known.is_none());

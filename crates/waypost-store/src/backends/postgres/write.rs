@@ -38,37 +38,6 @@ impl<'a> Session<'a> {
         self.has_waits = None;
         Ok(())
     }
-}
-
-impl Transaction for Session<'_> {
-    fn append(&mut self, append: &Append<'_>) -> Result<Appended> {
-        let head = append.head;
-        self.begin()?;
-        let pending = self.writer(Weight::Once)?.pending.plans.get(&head.id);
-        let pending = pending.map(|plan| (plan.head.version, plan.hash));
-        let (version, hash) = match pending {
-            Some(pending) => pending,
-            None => self.known(&head.id)?.map_or((0, None), |known| (known.version, known.hash)),
-        };
-        let predecessor = hash_chain::predecessor(self, &head.id, version, hash)?;
-        if pending.is_none() {
-            let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
-            let (key, replay_bytes) = match known {
-                Some(known) => known,
-                None => (self.new_key()?, 0),
-            };
-            self.writer(Weight::Once)?.pending.plans.begin(key, head, replay_bytes);
-        }
-        let writing = self.writer(Weight::Once)?;
-        let sequence = UNNUMBERED;
-        writing.pending.add(append, append.stored(sequence, predecessor)?);
-        writing.news = Some(News::Versions);
-        let (key, replay_bytes) =
-            writing.pending.plans.get(&head.id).map_or((0, 0), |plan| (plan.key, plan.replay_bytes));
-        writing.appended.push((key, head.version));
-        writing.last = Some((head.id.clone(), head.version));
-        Ok(Appended { sequence, replay_bytes })
-    }
 
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<()> {
         let key = self.key(plan)?;
@@ -101,6 +70,37 @@ impl Transaction for Session<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Transaction for Session<'_> {
+    fn append(&mut self, append: &Append<'_>) -> Result<Appended> {
+        let head = append.head;
+        self.begin()?;
+        let pending = self.writer(Weight::Once)?.pending.plans.get(&head.id);
+        let pending = pending.map(|plan| (plan.head.version, plan.hash));
+        let (version, hash) = match pending {
+            Some(pending) => pending,
+            None => self.known(&head.id)?.map_or((0, None), |known| (known.version, known.hash)),
+        };
+        let predecessor = hash_chain::predecessor(self, &head.id, version, hash)?;
+        if pending.is_none() {
+            let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
+            let (key, replay_bytes) = match known {
+                Some(known) => known,
+                None => (self.new_key()?, 0),
+            };
+            self.writer(Weight::Once)?.pending.plans.begin(key, head, replay_bytes);
+        }
+        let writing = self.writer(Weight::Once)?;
+        let sequence = UNNUMBERED;
+        writing.pending.add(append, append.stored(sequence, predecessor)?);
+        writing.news = Some(News::Versions);
+        let (key, replay_bytes) =
+            writing.pending.plans.get(&head.id).map_or((0, 0), |plan| (plan.key, plan.replay_bytes));
+        writing.appended.push((key, head.version));
+        writing.last = Some((head.id.clone(), head.version));
+        Ok(Appended { sequence, replay_bytes })
     }
 
     fn update_leases(&mut self, updates: &[LeaseUpdate]) -> Result<Vec<bool>> {
@@ -165,6 +165,7 @@ impl Transaction for Session<'_> {
                 (Weight::Idempotent, vec![call])
             }
             Record::AttemptLog(log) => (Weight::Idempotent, vec![workers::put_log(log)]),
+            Record::Snapshot(plan, version, bytes) => return self.put_snapshot(plan, version, bytes),
         };
         self.begin()?;
         self.writer(weight)?.queued.extend(calls);

@@ -217,21 +217,6 @@ pub(super) fn put_wait(connection: &Connection, key: i64, task: &TaskId, on: &Ex
     execute(connection, sql, params).map(drop)
 }
 
-/// Returns all rows of a plan in the index tables, sorted.
-pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows> {
-    let sql = format!("SELECT {LEASE} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1");
-    let leases = query(connection, &sql, [key], |row| lease(row))?;
-    let sql =
-        "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1";
-    let locks = query(connection, sql, [key], |row| held_lock(row))?;
-    let sql =
-        "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
-         WHERE w.plan = ?1";
-    let mut rows = IndexRows { leases, locks, waits: query(connection, sql, [key], |row| wait(row))? };
-    rows.sort();
-    Ok(rows)
-}
-
 pub(super) fn replace_index(connection: &Connection, key: i64, index: &IndexRows) -> Result<()> {
     for table in ["leases", "locks", "waits"] {
         connection.execute(&format!("DELETE FROM {table} WHERE plan = ?1"), [key])?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waypost_core::canonical::Hash;
 use waypost_core::{Command, Plan};
 use waypost_store::{
-    Anchor, IndexRows, PlanStore, PlanSummary, PruneMode, Running, Store, StoredVersion, copy,
+    Anchor, IndexRows, PlanStore, PlanSummary, PruneMode, Record, Running, Store, StoredVersion, copy,
 };
 use waypost_testkit::{SeededRng, plan_of, task};
 
@@ -153,7 +153,7 @@ pub(super) fn a_changed_snapshot_is_the_first_break(place: &Place) {
     let mut draft = early.to_draft();
     draft.spec.title = "another plan".to_owned();
     let bytes = Plan::from_trusted_draft(plan("p"), draft).snapshot();
-    place.store().write(&mut |transaction| transaction.put_snapshot(&plan("p"), 4, &bytes)).unwrap();
+    place.store().write(&mut |transaction| transaction.put(Record::Snapshot(&plan("p"), 4, &bytes))).unwrap();
     let found = first_break(place);
     let named = "the snapshot of version 4 differs from what the events say; last good: 20";
     assert!(found.starts_with(named), "{found}");

@@ -37,7 +37,7 @@ pub(super) fn the_log_can_be_read_by_plan_by_actor_and_page_by_page(place: &Plac
         plans.write(WriteRequest { by, ..request(name, vec![add(&format!("task-{round}"))]) }).unwrap();
     }
     let numbers = |after: u64, filter: &LogFilter, limit: usize| -> Vec<u64> {
-        plans.log(after, filter, limit).unwrap().0.iter().map(|entry| entry.sequence).collect()
+        plans.log(after, filter, limit).unwrap().versions.iter().map(|entry| entry.sequence).collect()
     };
     let all = LogFilter::default();
     assert_eq!(numbers(0, &all, 3), [1, 2, 3]);
@@ -52,7 +52,7 @@ pub(super) fn the_log_can_be_read_by_plan_by_actor_and_page_by_page(place: &Plac
     let both = LogFilter { plan: Some(plan("b")), actor: Some(bot()) };
     assert_eq!(numbers(0, &both, 1), [6]);
     assert_eq!(numbers(0, &LogFilter { plan: Some(plan("none")), ..all }, 100), Vec::<u64>::new());
-    let entry = &plans.log(0, &of_a, 1).unwrap().0[0];
+    let entry = &plans.log(0, &of_a, 1).unwrap().versions[0];
     assert_eq!(
         plans.history(&plan("a"), 0, 1).unwrap(),
         std::slice::from_ref(entry),

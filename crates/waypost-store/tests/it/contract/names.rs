@@ -74,14 +74,14 @@ pub(super) fn a_purged_plan_is_gone_and_only_a_person_can_purge(place: &Place) {
         assert_eq!(list(plans, &everything()), ["stays"]);
     }
     assert_eq!(head(plans.store(), "p"), None);
-    assert_eq!(look(plans.store(), |read| read.leases(&LeaseFilter::default(), 10)), []);
+    assert_eq!(look(plans.store(), |read| read.leases(&LeaseFilter::All, 10)), []);
     assert!(
         matches!(plans.purge(&plan("p"), &ada()), Err(WriteError::NotFound(_))),
         "it cannot be purged twice"
     );
     // Its numbers stay used, so that whoever reads the log by number misses nothing.
     let numbers: Vec<u64> =
-        plans.log(0, &LogFilter::default(), 10).unwrap().0.iter().map(|e| e.sequence).collect();
+        plans.log(0, &LogFilter::default(), 10).unwrap().versions.iter().map(|e| e.sequence).collect();
     assert_eq!(numbers, [1, 2, 3]);
     assert!(log(&plans).iter().all(|entry| entry.plan != plan("p") || entry.events.is_empty()));
     let next = write(&plans, "stays", add("next")).unwrap();

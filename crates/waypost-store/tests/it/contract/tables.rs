@@ -4,7 +4,9 @@ use waypost_core::{
     Command, Counts, Dependency, Draft, ExternalTaskRef, Lock, LockMode, Outcome, Phase, Plan, PlanChanges,
     Position, Refusal, Status, TaskChanges, TaskSpec, Timestamp, UpstreamResult,
 };
-use waypost_store::{IndexRows, LeaseFilter, PlanStore, PlanSummary, Query, WriteRequest};
+use waypost_store::{
+    IndexRows, LeaseFilter, LockFilter, PlanStore, PlanSummary, Query, Record, WaitFilter, WriteRequest,
+};
 use waypost_testkit::{SeededRng, id, plan_of, task};
 
 use crate::kit::*;
@@ -157,7 +159,7 @@ pub(super) fn the_tables_follow_random_histories(place: &Place) {
             if dice.chance(10) {
                 // Whoever goes on from a snapshot must come to the same.
                 let (version, bytes) = (current.version(), now(&plans, &name).snapshot());
-                plans.store().write(&mut |t| t.put_snapshot(&plan(&name), version, &bytes)).unwrap();
+                plans.store().write(&mut |t| t.put(Record::Snapshot(&plan(&name), version, &bytes))).unwrap();
                 plans = place.plans();
             }
             let commands: Vec<Command> = (0..1 + dice.below(4) / 2)
@@ -259,7 +261,7 @@ pub(super) fn a_lock_that_another_plan_holds_is_refused_and_its_holder_named(pla
     write(&other, "b", start("z")).unwrap();
     write(&one, "a", finish("x")).unwrap();
     write(&other, "b", start("y")).unwrap();
-    let holders = look(one.store(), |read| read.locks(&["database", "disk", "other"]));
+    let holders = look(one.store(), |read| read.locks(LockFilter::Keys(&["database", "disk", "other"])));
     let mut holders: Vec<String> =
         holders.iter().map(|held| format!("{}/{}", held.plan, held.task)).collect();
     holders.sort();
@@ -319,8 +321,8 @@ pub(super) fn leases_are_listed_when_they_end_and_can_be_renewed(place: &Place) 
     begin("b", Some(1_000));
     begin("c", None);
     let ended = |before: Option<Timestamp>| -> Vec<String> {
-        let found =
-            look(plans.store(), |read| read.leases(&LeaseFilter { ended_before: before, worker: None }, 10));
+        let filter = before.map_or(LeaseFilter::All, LeaseFilter::EndedBefore);
+        let found = look(plans.store(), |read| read.leases(&filter, 10));
         found.iter().map(|lease| lease.task.to_string()).collect()
     };
     assert_eq!(ended(None), ["c", "a", "b"], "all, those that never end first");
@@ -332,7 +334,7 @@ pub(super) fn leases_are_listed_when_they_end_and_can_be_renewed(place: &Place) 
     assert_eq!(ended(Some(started.plus_seconds(101))), ["a"]);
     assert_eq!(ended(Some(started.plus_seconds(1_000_000))), ["a", "b"], "without an end it never ends");
     let lease =
-        &look(plans.store(), |read| read.leases(&LeaseFilter::ended(started.plus_seconds(101)), 10))[0];
+        &look(plans.store(), |read| read.leases(&LeaseFilter::EndedBefore(started.plus_seconds(101)), 10))[0];
     assert_eq!(
         (lease.attempt, lease.worker.as_str(), lease.until),
         (1, "host-1", Some(started.plus_seconds(100)))
@@ -388,7 +390,8 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
         ]),
     );
     let waits = |on: &str, agent: &str, name: &str| -> Vec<String> {
-        let found = look(plans.store(), |read| read.waits(&plan(on), agent, Some(name)));
+        let on = WaitFilter::On { plan: &plan(on), owner: agent, task: Some(name) };
+        let found = look(plans.store(), |read| read.waits(on));
         found.iter().map(|wait| wait.task.to_string()).collect()
     };
     assert_eq!(waits("lib", "builder", "build"), ["by-agent", "by-both", "by-plan"]);
@@ -400,7 +403,8 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
     write(&plans, "w", Command::ReceiveOutput { task: id("by-plan"), from, received }).unwrap();
     assert_eq!(waits("lib", "", "build"), ["by-plan"], "whoever has heard may hear otherwise");
     let all = |on: &str, agent: &str| -> Vec<String> {
-        let found = look(plans.store(), |read| read.waits(&plan(on), agent, None));
+        let on = WaitFilter::On { plan: &plan(on), owner: agent, task: None };
+        let found = look(plans.store(), |read| read.waits(on));
         found.iter().map(|wait| wait.task.to_string()).collect()
     };
     assert_eq!(all("lib", "builder"), ["by-agent", "by-both", "by-plan"]);

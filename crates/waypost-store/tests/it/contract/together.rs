@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waypost_store::{PlanState, StoreError, WriteError, WriteRequest};
+use waypost_store::{LeaseFilter, PlanState, StoreError, WriteError, WriteRequest};
 use waypost_testkit::task;
 
 use crate::kit::*;
@@ -129,7 +129,7 @@ pub(super) fn a_transaction_that_fails_leaves_nothing(place: &Place) {
     let outcome = plans.store().write(&mut |transaction| {
         assert!(transaction.renew_lease(&plan("p"), "first", 1, until)?);
         assert_eq!(
-            transaction.index(&plan("p"))?.leases[0].until,
+            transaction.leases(&LeaseFilter::Plan(&plan("p")), 10)?[0].until,
             Some(until),
             "a transaction reads its own writes"
         );

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use waypost_core::{Difference, Event, Refusal, Timestamp};
-use waypost_store::{NewPlan, PlanStore, WriteError, WriteRequest};
+use waypost_store::{NewPlan, PlanStore, Record, WriteError, WriteRequest};
 use waypost_testkit::{chain, plan_of, task};
 
 use crate::kit::*;
@@ -168,7 +168,7 @@ pub(super) fn snapshots_can_be_lost_without_losing_anything(place: &Place) {
             for version in 1..=25 {
                 let there = transaction.snapshot(&plan("p"), version)?;
                 if version > 20 || there.is_some_and(|(at, _)| at == version) {
-                    transaction.put_snapshot(&plan("p"), version, b"not a snapshot")?;
+                    transaction.put(Record::Snapshot(&plan("p"), version, b"not a snapshot"))?;
                     garbled += 1;
                 }
             }

@@ -150,7 +150,7 @@ fn follow(plans: &PlanStore, is_over: &AtomicBool) -> Vec<VersionRecord> {
     loop {
         let was_over = is_over.load(Ordering::SeqCst);
         let after = seen.last().map_or(0, |last| last.sequence);
-        let page = plans.log(after, &LogFilter::default(), 100).unwrap().0;
+        let page = plans.log(after, &LogFilter::default(), 100).unwrap().versions;
         if page.is_empty() && was_over {
             return seen;
         }

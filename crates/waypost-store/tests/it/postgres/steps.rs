@@ -1,6 +1,6 @@
 //! Databases of older schemas, and what the latest one is for.
 
-use waypost_store::{Durability, PostgresStore, Store};
+use waypost_store::{Durability, PostgresStore, Store, WaitFilter};
 
 use crate::kit::*;
 use crate::place::Place;
@@ -106,7 +106,7 @@ fn who_waits_is_asked_for_in_a_few_round_trips_however_many_wait_for_others() {
     let before = store.traffic();
     store
         .read(&mut |read| {
-            found = read.waits(&plan("lib"), "builder", None)?;
+            found = read.waits(WaitFilter::On { plan: &plan("lib"), owner: "builder", task: None })?;
             Ok(())
         })
         .unwrap();

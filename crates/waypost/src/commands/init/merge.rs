@@ -283,13 +283,14 @@ fn json_with_comments() -> ParseOptions {
 
 /// Describes why and where a text is not valid JSON.
 fn not_json(old: &str, error: &ParseError) -> String {
-    let is_cut = match error.kind() {
+    let is_open = matches!(
+        error.kind(),
         ParseErrorKind::UnterminatedObject
-        | ParseErrorKind::UnterminatedArray
-        | ParseErrorKind::UnterminatedCommentBlock
-        | ParseErrorKind::String(_) => error.range().end >= old.trim_end().len(),
-        _ => false,
-    };
+            | ParseErrorKind::UnterminatedArray
+            | ParseErrorKind::UnterminatedCommentBlock
+            | ParseErrorKind::String(_)
+    );
+    let is_cut = is_open && error.range().end >= old.trim_end().len();
     let (line, column) = (error.line_display(), error.column_display());
     let what = if is_cut { "it ends too early, as if it was cut off" } else { "it is not JSON" };
     let first = old.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();

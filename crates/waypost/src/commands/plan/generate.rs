@@ -259,7 +259,9 @@ fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: He
     if context.out.json {
         let mut whole = match view::json::whole(plan) {
             Value::Object(whole) => whole,
-            _ => Map::new(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Map::new()
+            }
         };
         if head == Head::Without {
             whole.remove("id");
