@@ -28,10 +28,11 @@ use waypost_core::{Digest, Hold, PlannerNotes, TaskExtras, TaskSpec, TaskState, 
 
 use self::pending::{Pending, Side, SideAct};
 use self::reading::{At, Reading};
-use crate::action::{ActionRef, ListField, TaskStart};
+use crate::action::{ListField, TaskStart};
 use crate::causality::Causality;
 use crate::field::Field;
 use crate::ids::{RecordId, TaskRef};
+use crate::record::Record;
 use crate::set::{OperationSet, TaskKey};
 
 /// Merges the records of a plan.
@@ -130,7 +131,7 @@ impl<'a> Merge<'a> {
         for RemovalSetAside { at, tasks: named, unseen, answers } in removals_set_aside {
             let tasks = removed(&self, &named);
             let mut actions = vec![self.reading.action_ref(at)];
-            actions.extend(answers);
+            actions.extend(answers.iter().map(|(at, _)| self.reading.action_ref(*at)));
             let record = self.reading.record(at);
             let acts = unseen.iter().take(UNSEEN_SHOWN_MAX).map(|&unseen| Side {
                 record: self.reading.records[unseen as usize],
@@ -138,13 +139,19 @@ impl<'a> Merge<'a> {
                 act: Some(self.act_on(unseen, &named)),
             });
             let acts: Vec<Side<'_>> = acts.collect();
-            let named: Vec<u32> = named.into_iter().filter(|&task| self.is_here(task)).collect();
-            let words = format!("removed {}", vec!["{}"; named.len()].join(", "));
-            let removal = Side { record, to: VersionValue::Shown, act: Some(SideAct::new(words, named)) };
+            let removal = |merge: &Self, record: &'a Record, tasks: Vec<u32>| {
+                let named: Vec<u32> = tasks.into_iter().filter(|&task| merge.is_here(task)).collect();
+                let words = format!("removed {}", vec!["{}"; named.len()].join(", "));
+                Side { record, to: VersionValue::Shown, act: Some(SideAct::new(words, named)) }
+            };
+            let answers =
+                answers.into_iter().map(|(at, tasks)| removal(&self, self.reading.record(at), tasks));
+            let answers: Vec<Side<'_>> = answers.collect();
+            let removal = removal(&self, record, named);
             self.pending.push(Pending {
                 task: tasks.first().copied(),
                 kind: ConflictKind::Removal,
-                sides: std::iter::once(removal).chain(acts).collect(),
+                sides: std::iter::once(removal).chain(acts).chain(answers).collect(),
                 shown: None,
                 answers: &[AnswerKind::Keep, AnswerKind::Remove],
                 tasks,
@@ -236,10 +243,9 @@ impl<'a> Merge<'a> {
             let by = Some(self.reading.records[removal.unseen[0] as usize].id());
             self.reading.disposition(removal.at, Disposition::SetAside { why, by });
         }
-        for (at, _, asked) in waiting {
-            let answer = self.reading.action_ref(at);
+        for (at, tasks, asked) in waiting {
             for removal in set_aside.iter_mut().filter(|removal| asked.contains(&removal.at)) {
-                removal.answers.push(answer);
+                removal.answers.push((at, tasks.clone()));
                 let why = "a person is asked whether to remove it".to_owned();
                 let by = Some(self.reading.record(removal.at).id());
                 self.reading.disposition(at, Disposition::SetAside { why, by });
@@ -327,8 +333,8 @@ struct RemovalSetAside {
     tasks: Vec<u32>,
     /// The records that its author had not seen, at least one.
     unseen: Vec<u32>,
-    /// Removals of agents that had seen the question.
-    answers: Vec<ActionRef>,
+    /// Removals of agents that had seen the question, with their tasks.
+    answers: Vec<(At, Vec<u32>)>,
 }
 
 /// What a task was added with.

@@ -574,6 +574,9 @@ fn no_agent_removes_a_task_while_a_person_is_asked_about_its_removal() {
         b.receive(vec![record]);
         a.meets(&mut b);
         assert_eq!((a.questions(), b.questions()), (asked.clone(), asked));
+        let versions = a.merged().conflicts.remove(0).versions;
+        let values: Vec<&str> = versions.iter().map(|version| version.value.as_str()).collect();
+        assert_eq!(values, ["removed t", "commented on t", "removed t"], "that it did is shown");
         assert!(a.plan.task("t").is_some() && b.plan.task("t").is_some());
         answers(&mut b, given);
         a.meets(&mut b);
