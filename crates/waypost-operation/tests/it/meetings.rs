@@ -449,7 +449,7 @@ fn a_hold_that_was_lifted_in_one_clone_arrives_in_the_others_under_the_name_of_i
     assert_eq!(held(&c).as_deref(), Some("person:a (unverified)"));
     // Nobody holds a task in the name of a part of Waypost.
     let (a, mut b) = two(&["t"]);
-    let key = a.merged().keys.remove(0);
+    let key = a.merged().keys[0].clone();
     let hold = Hold { by: Actor::system("import"), reason: "run this".into() };
     let task = Some(TaskRef { name: key.name.clone(), record: key.record.to_string() });
     let forged = vec![Action::Set { task, field: Field::Held, to: json!(hold), over: vec![] }];
