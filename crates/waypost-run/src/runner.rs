@@ -245,6 +245,8 @@ pub struct Runner {
     /// Expired leases of others that are alive.
     expired: ExpiredLeases,
     leases_looked: Instant,
+    /// How long after that it looks again: longer if the store is slow, so that most of the time is left for the work.
+    leases_pause: Duration,
     heartbeat: Instant,
     /// The latest progress of attempts, not stored yet.
     progress: BTreeMap<AttemptKey, String>,
@@ -349,6 +351,7 @@ impl Runner {
             clock,
             expired: ExpiredLeases::default(),
             leases_looked: now,
+            leases_pause: LEASES_INTERVAL,
             heartbeat: now,
             progress: BTreeMap::new(),
             progress_stored: now,
@@ -770,7 +773,7 @@ impl Runner {
         }
         let until_shown =
             watcher.interval().saturating_sub(self.shown.map_or(Duration::ZERO, |at| at.elapsed()));
-        let mut patience = LEASES_INTERVAL.saturating_sub(self.leases_looked.elapsed()).min(until_shown);
+        let mut patience = self.leases_pause.saturating_sub(self.leases_looked.elapsed()).min(until_shown);
         if let Some(wake_at) = self.scheduler.wake_at() {
             let micros = wake_at.as_micros().saturating_sub(self.clock.now().as_micros()).max(0);
             patience = patience.min(Duration::from_micros(micros as u64));
@@ -830,6 +833,7 @@ impl Runner {
             self.tolerate(Access::Read, |runner| {
                 runner.slots.as_ref().map_or(Ok(()), StoredSlots::look_again)
             })?;
+            self.news.has_read();
         }
         if !self.progress.is_empty() && self.progress_stored.elapsed() >= PROGRESS_INTERVAL {
             self.progress_stored = Instant::now();
@@ -839,13 +843,16 @@ impl Runner {
             self.heartbeat = Instant::now();
             self.tolerate(Access::Write, Self::send_heartbeat)?;
         }
-        if self.leases_looked.elapsed() >= LEASES_INTERVAL {
-            self.leases_looked = Instant::now();
+        if self.leases_looked.elapsed() >= self.leases_pause {
+            let began = Instant::now();
             if std::mem::take(&mut self.was_notified) || !self.is_quiet() {
                 self.tolerate(Access::Read, Self::look_at_own_row)?;
                 self.others_wrote = true;
             }
             self.look_for_lost()?;
+            self.leases_looked = Instant::now();
+            let longest = LEASES_INTERVAL.max(self.lease() / 3);
+            self.leases_pause = (began.elapsed() * 4).clamp(LEASES_INTERVAL, longest);
         }
         Ok(())
     }

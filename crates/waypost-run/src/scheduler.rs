@@ -211,7 +211,7 @@ struct Followed {
     gone: Vec<(AttemptKey, Loss)>,
     /// Tasks that another process blocks, and until when they are not tried.
     parked: BTreeMap<TaskId, Timestamp>,
-    /// How often in a row others have started the tasks that this worker tried.
+    /// How often others have started the tasks that this worker tried, less how often it was faster.
     lost_races: u32,
     /// Tasks that wait for locks, and since when.
     lock_waits: BTreeMap<TaskId, Timestamp>,

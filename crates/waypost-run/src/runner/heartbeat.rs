@@ -21,7 +21,7 @@ use waypost_store as identity;
 const LEASES_MAX: usize = 1_000;
 
 impl Runner {
-    fn lease(&self) -> Duration {
+    pub(super) fn lease(&self) -> Duration {
         Duration::from_secs(u64::from(self.config.lease_seconds))
     }
 
@@ -144,7 +144,7 @@ impl Runner {
     /// Whether the next heartbeat is due.
     pub(super) fn is_heartbeat_due(&self) -> bool {
         let due = self.heartbeat.elapsed() >= Duration::from_secs(u64::from(self.config.heartbeat_seconds));
-        due || self.leases_looked.elapsed() >= super::LEASES_INTERVAL && self.has_news_of_itself()
+        due || self.leases_looked.elapsed() >= self.leases_pause && self.has_news_of_itself()
     }
 
     /// Whether others should get an update before the next regular heartbeat.

@@ -9,7 +9,7 @@ use waypost_store::{Query, Sort, StoreError, WriteError};
 
 use super::follow::Follow;
 use super::plan_error::is_of_plan;
-use super::{LEASES_INTERVAL, RunError, Runner, VERSIONS_MAX};
+use super::{RunError, Runner, VERSIONS_MAX};
 use crate::scheduler::Input;
 use waypost_config::Config;
 
@@ -51,7 +51,7 @@ impl Runner {
         };
         let mut seen = offers.seen;
         // Whoever committed a version numbers it soon, and notifies then; if that process died, this one does it.
-        let numbers = self.numbered.elapsed() >= LEASES_INTERVAL;
+        let numbers = self.numbered.elapsed() >= self.leases_pause;
         if numbers {
             self.numbered = Instant::now();
         }

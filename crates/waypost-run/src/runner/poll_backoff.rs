@@ -17,6 +17,8 @@ pub(super) struct PollBackoff {
     /// The last read, or the last write that showed as much.
     looked: Instant,
     pause: Duration,
+    /// How long the last read took, if the store is slow: as much time passes before the next, so that writes get their turn.
+    rest: Duration,
     /// Whether the run has written anything since its last read.
     wrote: bool,
 }
@@ -24,7 +26,7 @@ pub(super) struct PollBackoff {
 impl PollBackoff {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Self { read: now, looked: now, pause: Duration::ZERO, wrote: true }
+        Self { read: now, looked: now, pause: Duration::ZERO, rest: Duration::ZERO, wrote: true }
     }
 
     /// Records a write of the run. While the run is busy, its own writes to a shared plan also show it the writes of
@@ -47,10 +49,16 @@ impl PollBackoff {
         self.looked = self.read;
     }
 
+    /// Records that the read is done.
+    pub(super) fn has_read(&mut self) {
+        let took = self.read.elapsed();
+        self.rest = if took > 2 * PAUSE_MAX { 2 * took } else { Duration::ZERO };
+    }
+
     /// Returns when to read next, if there is a notification. `has_room`: whether this run could start something.
     pub(super) fn next_look(&self, has_room: bool) -> Instant {
         let pause = if has_room { self.pause } else { PAUSE_WITHOUT_ROOM };
-        (self.looked + pause).min(self.read + PAUSE_WITHOUT_ROOM)
+        (self.looked + pause).min(self.read + PAUSE_WITHOUT_ROOM).max(self.read + self.rest)
     }
 }
 
@@ -78,6 +86,15 @@ mod tests {
         pacing.wrote(false);
         pacing.looked();
         assert_eq!(pause(&pacing), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_read_that_took_long_is_followed_by_as_much_time_for_writes() {
+        let mut pacing = PollBackoff::new();
+        pacing.looked();
+        pacing.read = pacing.read.checked_sub(Duration::from_secs(60)).unwrap_or(pacing.read);
+        pacing.has_read();
+        assert!(pacing.next_look(true) >= pacing.read + Duration::from_secs(120));
     }
 
     #[test]

@@ -21,8 +21,10 @@ use waypost_exec::AttemptKey;
 const SHARED_READY_MAX: usize = 512;
 /// Ready tasks of a shared plan that are examined for one write.
 const SHARED_LOOKED_MAX: usize = 16 * SHARED_READY_MAX;
-/// Maximum number of lost races that count: a worker then begins this many powers of two further ahead.
+/// Maximum count of lost races: a worker begins this many powers of two further ahead.
 const LOST_RACES_MAX: u32 = 9;
+/// How many powers of two one lost race adds.
+const LOST_RACE_STEP: u32 = 2;
 /// Tasks that end at once that a worker always tries, even if they are in the parts of others.
 const SHARED_INSTANTS_MIN: usize = 32;
 
@@ -253,7 +255,8 @@ impl Scheduler {
             followed.in_progress = in_progress;
             followed.lost_races = match (won, lost) {
                 (true, _) => followed.lost_races.saturating_sub(1),
-                (false, true) => (followed.lost_races + 1).min(LOST_RACES_MAX),
+                // A slow worker loses few races a minute, so it must not take many to learn how far ahead to begin.
+                (false, true) => (followed.lost_races + LOST_RACE_STEP).min(LOST_RACES_MAX),
                 (false, false) => followed.lost_races,
             };
         }

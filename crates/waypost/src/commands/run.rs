@@ -16,7 +16,7 @@ use serde_json::json;
 use signal_hook::consts::SIGTERM;
 use waypost_config::{Config, Executor};
 use waypost_core::{Actor, Draft, Phase, Plan, PlanId, Status, Task};
-use waypost_exec::AttemptKey;
+use waypost_exec::{AttemptKey, left_remote_jobs};
 use waypost_formats::Dialect;
 use waypost_run::{
     AfterFailure, Control, Controller, ExitPolicy, Options, RunError, RunObserver, Runner, Summary, View,
@@ -161,6 +161,9 @@ impl Run {
         let outcome = (|| {
             if self.retry_failed {
                 retry_failed(context, &plans, &id)?;
+            }
+            if plans.with_plan(&id, |plan| plan.state().phase.is_finished())? {
+                end_left_jobs(context, &folders, &config, &plans, &id)?;
             }
             if !self.watch && self.is_over_already(context, &plans, &id)? {
                 if let Some(back) = &mut back {
@@ -346,6 +349,24 @@ impl Run {
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(false),
         }
     }
+}
+
+/// Ends the remote jobs that a dead run of a plan left behind. The plan has ended since, so that nothing follows them.
+fn end_left_jobs(
+    context: &mut Context,
+    folders: &Folders,
+    config: &Arc<Config>,
+    plans: &Arc<PlanStore>,
+    id: &PlanId,
+) -> Outcome<()> {
+    let around = folders.execution_env();
+    if !left_remote_jobs(&around).iter().any(|(note, _)| note.plan == *id) {
+        return Ok(());
+    }
+    let options = Options { authenticator: context.authenticator()?, ..Options::plans(Vec::new()) };
+    let mut runner =
+        Runner::with(Arc::clone(plans), Arc::clone(config), around, options).map_err(failed_run)?;
+    runner.run(&mut Quiet).map(drop).map_err(failed_run)
 }
 
 /// Explains how machines get something to do, if a plan that has not begun has nothing for them: then it is not begun.

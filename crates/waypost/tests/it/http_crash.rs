@@ -220,6 +220,18 @@ fn a_job_whose_task_was_cancelled_while_no_run_was_alive_is_cancelled_by_the_nex
 }
 
 #[test]
+fn a_run_of_the_plan_that_was_cancelled_ends_its_job_although_nothing_can_start() {
+    let place = Place::new("idempotent = true");
+    place.put("p", json!([locked("a", 0, &[])]));
+    place.run_until(Step::AtFirstPoll);
+    assert!(place.workspace.waypost(&["cancel", "p"]).status.success());
+    let output = place.workspace.waypost(&["run", "p"]);
+    assert_eq!(output.status.code(), Some(1), "{:?}", text(&output));
+    assert_eq!(place.requests("DELETE /jobs/1"), ["p/a/1"], "{:?}", place.server.lines());
+    assert_eq!(place.notes(), [""; 0]);
+}
+
+#[test]
 fn a_job_that_cannot_be_followed_is_ended_before_its_lock_is_free() {
     // The author allows one attempt, or wants a pause before the next one.
     for (attempts, backoff_seconds) in [(1, 0), (9, 1)] {

@@ -29,6 +29,8 @@ const LOCK_TIMEOUT: &str = "5s";
 /// After this time the server cancels one call.
 const STATEMENT_TIMEOUT: &str = "30s";
 const CALL_SECONDS_MAX: u64 = 30;
+/// A connection is not used again after a larger row, which is a large plan: most processes read it once.
+const ROW_BYTES_KEPT_MAX: usize = 4 << 20;
 /// How long a writer may be idle between two round trips. Then the server rolls back its transaction: a stopped
 /// process, or a machine that is gone, delays other writers no longer than that.
 const IDLE_TIMEOUT: &str = "10s";
@@ -256,6 +258,8 @@ pub(super) struct Link {
     pub(super) listens: bool,
     /// Whether what it sends is not counted.
     pub(super) is_background: bool,
+    /// Whether it has received a large row: its buffer keeps that size for as long as it is open.
+    pub(super) has_large_buffer: bool,
     /// Ends when the socket is closed.
     line: JoinHandle<()>,
 }
@@ -440,9 +444,19 @@ impl Link {
         let line = connector.driver.runtime().spawn(line);
         let (driver, counters) = (Arc::clone(&connector.driver), Arc::clone(&connector.counters));
         let (known, local_settings) = (HashMap::new(), connector.local_settings());
-        let (listens, is_background) = (false, false);
-        let mut link =
-            Self { client, driver, counters, known, route, local_settings, listens, is_background, line };
+        let (listens, is_background, has_large_buffer) = (false, false, false);
+        let mut link = Self {
+            client,
+            driver,
+            counters,
+            known,
+            route,
+            local_settings,
+            listens,
+            is_background,
+            has_large_buffer,
+            line,
+        };
         if route == Route::Direct {
             let mut calls = vec![Call::new("SELECT current_setting($1, true)").with(MARKER.to_owned())];
             calls.push(match connector.durability {
@@ -502,7 +516,11 @@ impl Link {
     /// from it.
     pub(super) fn run(&mut self, calls: &[Call]) -> Result<Answers, Failure> {
         self.prepare(calls)?;
-        self.exchange(calls, ROUND_TRIP_SECONDS_MAX)?.into_iter().collect()
+        let answers: Answers =
+            self.exchange(calls, ROUND_TRIP_SECONDS_MAX)?.into_iter().collect::<Result<_, _>>()?;
+        self.has_large_buffer |=
+            answers.iter().flatten().any(|row| row.raw_size_bytes() > ROW_BYTES_KEPT_MAX);
+        Ok(answers)
     }
 
     /// Sends a call without waiting for its answer.

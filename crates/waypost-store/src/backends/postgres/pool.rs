@@ -299,6 +299,10 @@ impl Borrowed<'_> {
     /// Returns the connection to the pool. It must not be inside a transaction.
     pub(super) fn give_back(mut self) {
         if let Some(link) = self.link.take().filter(|link| !link.is_closed()) {
+            if link.has_large_buffer {
+                link.close();
+                return;
+            }
             let mut links = self.pool.links();
             let now = Instant::now();
             // The one that listens is lent first, then the one that was returned last.

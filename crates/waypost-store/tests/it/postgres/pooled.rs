@@ -3,6 +3,7 @@
 use waypost_store::{Durability, PlanStore, PostgresStore, Since};
 use waypost_testkit::pgbouncer::{PgBouncer, SESSIONS};
 use waypost_testkit::postgres::PostgresServer;
+use waypost_testkit::{plan_of, task};
 
 use super::{PATIENCE, plans_at, refused};
 use crate::kit::*;
@@ -93,4 +94,33 @@ fn a_process_that_works_and_watches_has_one_connection_and_ends_it() {
     assert_eq!(database.sql(CONNECTIONS), ["0"]);
     let log = std::fs::read_to_string(server.folder().join("server.log")).unwrap();
     assert!(!log.contains("unexpected EOF") && !log.contains("could not receive data"), "{log}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn the_connection_that_has_read_a_large_plan_is_replaced_and_its_buffer_freed() {
+    const BODY_BYTES: usize = 5 << 20;
+    let server = PostgresServer::start().unwrap();
+    let database = server.database();
+    let store = std::sync::Arc::new(PostgresStore::open(database.url(), Durability::Full).unwrap());
+    let plans = PlanStore::new(store.clone());
+    create_small(&plans, "small");
+    let mut watch = plans.watch().unwrap();
+    let other = plans_at(database.url());
+    let mut large = plan_of([task("first", &[])]);
+    large.spec.body = "x".repeat(BODY_BYTES);
+    create(&other, "large", large);
+    drop(other);
+    let before = store.traffic().connections;
+    assert_eq!(now(&plans, "large").spec().body.len(), BODY_BYTES);
+    now(&plans, "small");
+    assert!(store.traffic().connections > before, "another connection is used");
+    let began = std::time::Instant::now();
+    while database.sql(CONNECTIONS) != ["1"] {
+        assert!(began.elapsed() < PATIENCE, "the connection with the large buffer stays open");
+    }
+    write(&plans_at(database.url()), "small", add("second")).unwrap();
+    while now(&plans, "small").version() < 2 {
+        assert!(watch.wait(PATIENCE).unwrap(), "a notification arrives on the new connection");
+    }
 }
