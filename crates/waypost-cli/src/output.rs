@@ -86,9 +86,14 @@ impl Output {
         }
     }
 
-    /// Adds the output of a program. On a terminal its colours stay, and every other control sequence is removed.
+    /// Whether somebody looks at the output of programs: on a terminal, or with colours on request.
+    pub fn is_looked_at(&self) -> bool {
+        self.color || io::stdout().is_terminal()
+    }
+
+    /// Adds the output of a program. If somebody looks at it, its colours stay, and every other control sequence is removed.
     pub fn program_output(&mut self, text: &str) {
-        if io::stdout().is_terminal() {
+        if self.is_looked_at() {
             self.data.push_str(&terminal_text(text, self.color));
         } else {
             self.data.push_str(text);

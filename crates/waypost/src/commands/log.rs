@@ -7,6 +7,7 @@ use serde_json::json;
 use waypost_core::{Plan, Timestamp};
 use waypost_store::AttemptLog;
 use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path};
+use waypost_text::is_protocol_line;
 
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
@@ -81,23 +82,31 @@ impl Log {
                 "this log has no timestamps: an earlier version wrote it, or its file is on another machine",
             );
         }
-        context.out.program_output(&with_times(&text, &times));
+        let hides_protocol = context.out.is_looked_at();
+        context.out.program_output(&shown(&text, &times, hides_protocol));
         Ok(())
     }
 }
 
-/// Puts before each line when it was written.
-fn with_times<'a>(text: &'a str, times: &LogTimes) -> Cow<'a, str> {
-    if times.is_empty() {
+/// Puts before each line when it was written. On request leaves out lines by which a program talks to its worker.
+fn shown<'a>(text: &'a str, times: &LogTimes, hides_protocol: bool) -> Cow<'a, str> {
+    if times.is_empty() && !hides_protocol {
         return Cow::Borrowed(text);
     }
     let (mut place, mut timed) = (0, String::new());
     for line in text.split_inclusive('\n') {
         let at = times.at(place).map(Timestamp::to_the_second).unwrap_or_default();
+        place += line.len() as u64;
+        if hides_protocol && is_protocol_line(line) {
+            continue;
+        }
+        if times.is_empty() {
+            timed.push_str(line);
+            continue;
+        }
         // A carriage return would put what follows in the place of the time.
         let shown = line.trim_end_matches(['\r', '\n']).rsplit('\r').next().unwrap_or_default();
         timed.push_str(&format!("{at:19} {shown}\n"));
-        place += line.len() as u64;
     }
     Cow::Owned(timed)
 }

@@ -253,6 +253,24 @@ fn a_log_says_when_its_lines_were_written_if_that_is_known() {
 }
 
 #[test]
+fn a_log_that_somebody_looks_at_has_colours_and_neither_other_sequences_nor_protocol_lines() {
+    let workspace = Workspace::new();
+    let says = r"printf 'waypost:progress half\n\033[2J\033[31mred\033[0m\nlast\n' >&2";
+    configure(&workspace, &shell(says));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(0));
+    let of = |more: &[&str]| text(&workspace.waypost(&[&["log", "p", "a"], more].concat())).0;
+    assert_eq!(
+        of(&[]),
+        "waypost:progress half\n\u{1b}[2J\u{1b}[31mred\u{1b}[0m\nlast\n",
+        "the bytes of the program"
+    );
+    assert_eq!(of(&["--color", "always"]), "\u{1b}[0;31mred\u{1b}[0m\nlast\n");
+    let timed = of(&["--timestamps", "--color", "always"]);
+    assert_eq!(timed.lines().count(), 2, "{timed}");
+}
+
+#[test]
 fn a_log_is_read_and_written_only_where_it_is() {
     use std::os::unix::fs::symlink;
 
