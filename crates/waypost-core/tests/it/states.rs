@@ -5,9 +5,9 @@ use std::fmt::Write;
 use waypost_core::{
     Actor, Command, Digest, EffectiveStatus, Event, ExternalTaskRef, Json, Outcome, Phase, PlanChanges,
     PlanId, Position, Refinement, Refusal, StartRefusal, StartRefusalReason, Status, TaskAct, TaskChanges,
-    UpstreamResult,
+    TaskSpec, UpstreamResult,
 };
-use waypost_testkit::{child, id, plan_of, task};
+use waypost_testkit::{id, plan_of, task};
 
 use crate::committed;
 use crate::kit::{Desk, ada, agent, ask, at, done, failed, skipped, system, work, worker};
@@ -58,7 +58,8 @@ fn what_screens_offer_for_a_task_is_never_refused() {
 
 #[test]
 fn what_screens_offer_for_a_parent_is_never_refused() {
-    let family = || Desk::with(plan_of([task("x", &[]), child("y", "x", &[]), child("z", "x", &["y"])]));
+    let child = |name, depends_on| TaskSpec { parent: Some(id("x")), ..task(name, depends_on) };
+    let family = || Desk::with(plan_of([task("x", &[]), child("y", &[]), child("z", &["y"])]));
     let commands: [(&str, &[Command]); 8] = [
         ("ready", &[]),
         ("queued", &[ask::queue("y")]),
@@ -105,19 +106,20 @@ fn the_states_of_the_dashboard_offer_the_same_acts() {
          /** What a person can do with a task of each status, the most likely act first. */\n\
          export const TASK_ACTS: Record<Exclude<Standing, \"person\">, TaskAction[]> = {\n",
     );
-    let mut add = |of: fn(EffectiveStatus) -> &'static [TaskAct]| {
+    let rows = |of: fn(EffectiveStatus) -> &'static [TaskAct]| {
+        let mut rows = String::new();
         for standing in EffectiveStatus::ALL {
             let acts: Vec<String> = of(standing).iter().map(|act| format!("{:?}", act.as_str())).collect();
-            let _ = writeln!(text, "  {}: [{}],", standing.as_str(), acts.join(", "));
+            let _ = writeln!(rows, "  {}: [{}],", standing.as_str(), acts.join(", "));
         }
-        text.push_str("};\n");
+        rows + "};\n"
     };
-    add(EffectiveStatus::acts);
+    text.push_str(&rows(EffectiveStatus::acts));
     text.push_str(
         "\n/** The same for a parent: nobody works on it, and it ends when its children end. */\n\
          export const PARENT_ACTS: Record<Exclude<Standing, \"person\">, TaskAction[]> = {\n",
     );
-    add(EffectiveStatus::acts_of_parent);
+    text.push_str(&rows(EffectiveStatus::acts_of_parent));
     let advice = "WAYPOST_UPDATE=1 cargo test -p waypost-core states writes it anew";
     committed::check("../../web/src/lib/taskActs.ts", &text, advice);
 }
