@@ -36,6 +36,8 @@ const REDRAWS = new Set([
   "tasks_retried",
   "task_reopened",
   "task_released",
+  "task_held",
+  "task_unheld",
   "plan_reopened",
   "question_answered",
 ]);
