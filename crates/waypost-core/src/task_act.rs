@@ -53,4 +53,18 @@ impl EffectiveStatus {
             Self::Done | Self::Failed | Self::Skipped | Self::Cancelled => &[Retry],
         }
     }
+
+    /// Returns what a person can do with a parent of this status: nobody works on it, and it ends when its children end.
+    pub fn acts_of_parent(self) -> &'static [TaskAct] {
+        use TaskAct::{Cancel, Hold, Retry, Unhold};
+        match self {
+            Self::Blocked | Self::Ready | Self::Reported | Self::Asking | Self::Queued | Self::Running => {
+                &[Hold, Cancel]
+            }
+            Self::Held => &[Unhold, Cancel],
+            // Its question is answered instead.
+            Self::Disputed => &[Cancel],
+            Self::Done | Self::Failed | Self::Skipped | Self::Cancelled => &[Retry],
+        }
+    }
 }

@@ -154,7 +154,7 @@ impl<'a> Log<'a> {
             self.progress = Some(progress.trim().to_owned());
         } else if let Some(question) = question_in(said) {
             self.question = Some(question.to_owned());
-        } else {
+        } else if !waypost_text::is_protocol_line(said) {
             // The file keeps the colours of the program; a message of failure is plain text.
             let plain = waypost_text::terminal_text(said, false);
             if !plain.trim().is_empty() {

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
-use waypost_core::{Dependency, Json, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp};
-use waypost_store::{PlanSummary, Query, Sort};
+use waypost_core::{ActorKind, Dependency, Json, Phase, Plan, PlanId, Status, Task, TaskId, Timestamp};
+use waypost_store::{PlanSummary, Query, Sort, StoreError, VersionRecord};
 use waypost_text::excerpt;
 
 use crate::approval::start_refusal_text;
@@ -29,6 +29,8 @@ const ITEMS_MAX: usize = 200;
 const CONFLICTS_MAX: usize = 100;
 /// Maximum number of approvals whose commands are counted.
 const PREVIEWS_MAX: usize = 20;
+/// Versions that are searched for the one who wrote or requested what is to be approved.
+const AUTHORS_READ: u64 = 20;
 /// Maximum number of failed tasks that an item names.
 const TASKS_NAMED_MAX: usize = 20;
 /// Maximum number of listed running tasks.
@@ -76,7 +78,7 @@ pub struct InboxItem {
     /// The possible answers; empty for any text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// Who asks, or whose attempt failed.
+    /// Who asks, whose attempt failed, or who wrote the version that is to be approved or asked for its approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Since when it waits.
@@ -203,6 +205,7 @@ impl Service {
         let approvals = inbox.items.iter_mut().filter(|item| item.kind == InboxKind::Approval);
         for item in approvals.take(PREVIEWS_MAX) {
             item.commands = self.commands(&item.plan)?;
+            item.by = self.author(&item.plan, item.version)?;
         }
         Ok(inbox)
     }
@@ -241,6 +244,20 @@ impl Service {
             }
         }
         Ok(total)
+    }
+
+    /// Returns who last changed a plan, or asked for its approval, up to a version. Workers only report what they did.
+    fn author(&self, plan: &PlanId, version: u64) -> Result<Option<String>, ServiceError> {
+        let records =
+            match self.plans().history(plan, version.saturating_sub(AUTHORS_READ), AUTHORS_READ as usize) {
+                // Of a damaged plan it is not known.
+                Err(StoreError::Corrupt { .. }) => return Ok(None),
+                records => records?,
+            };
+        let is_author = |record: &&VersionRecord| {
+            record.version <= version && matches!(record.actor.kind, ActorKind::Person | ActorKind::Agent)
+        };
+        Ok(records.iter().rev().find(is_author).map(|record| record.actor.to_string()))
     }
 
     fn commands(&self, plan: &PlanId) -> Result<Option<Commands>, ServiceError> {
@@ -340,7 +357,6 @@ impl Inbox {
             || state.phase == Phase::Active && (refusal.is_some() || is_unapproved)
         {
             self.items.push(InboxItem {
-                by: state.created_by.as_ref().map(ToString::to_string),
                 since: state.updated_at,
                 holds_up: plan.counts().total.saturating_sub(plan.counts().finished()) as usize,
                 error: refusal.map(|refusal| start_refusal_text(plan, refusal)).unwrap_or_default(),

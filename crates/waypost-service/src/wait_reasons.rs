@@ -18,6 +18,8 @@ use crate::report::LEASES_MAX;
 
 /// Maximum number of external tasks to look up for one task.
 const ELSEWHERE_MAX: usize = 20;
+/// Maximum number of children that a reason names.
+const CHILDREN_MAX: usize = 20;
 
 /// One thing that a task waits for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -129,10 +131,41 @@ fn reasons(
             fact: json!({ "worker": worker, "attempt": state.attempt, "until": until }),
         });
     }
+    if reasons.is_empty() && state.status == Status::Pending {
+        reasons.extend(below(plan, task));
+    }
     if let Some(why) = state.why().filter(|_| state.status.is_finished()) {
         reasons.push(Reason { kind: "ended", words: format!("nothing any more: {why}"), fact: json!(why) });
     }
     reasons
+}
+
+/// Returns what keeps an open parent from ending where nothing of it can start or runs.
+fn below(plan: &Plan, task: &TaskId) -> Option<Reason> {
+    match plan.effective_status(task.as_str())? {
+        EffectiveStatus::Blocked | EffectiveStatus::Asking | EffectiveStatus::Disputed => {}
+        EffectiveStatus::Ready
+        | EffectiveStatus::Reported
+        | EffectiveStatus::Held
+        | EffectiveStatus::Queued
+        | EffectiveStatus::Running
+        | EffectiveStatus::Done
+        | EffectiveStatus::Failed
+        | EffectiveStatus::Skipped
+        | EffectiveStatus::Cancelled => return None,
+    }
+    let open = plan.children(task.as_str()).into_iter().filter(|child| !child.state.status.is_finished());
+    let open: Vec<&TaskId> = open.map(|child| &child.spec.id).take(CHILDREN_MAX).collect();
+    let named: Vec<String> = open
+        .iter()
+        .filter_map(|id| Some(format!("{id} ({})", plan.effective_status(id.as_str())?.as_str())))
+        .collect();
+    let fact = json!({ "children": open });
+    (!named.is_empty()).then(|| Reason {
+        kind: "children",
+        words: format!("the tasks in it: {}", named.join(", ")),
+        fact,
+    })
 }
 
 fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> Reason {

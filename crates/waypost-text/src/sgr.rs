@@ -62,7 +62,8 @@ pub struct StyledText {
 }
 
 impl TextStyle {
-    /// Returns the escape sequence that sets exactly this style in a terminal.
+    /// Returns the escape sequence that sets this style in a terminal. Text in the colour of its background would be hidden,
+    /// and has the colours of the terminal instead.
     pub fn escape_sequence(self) -> String {
         let marks = [
             (self.bold, 1),
@@ -74,8 +75,10 @@ impl TextStyle {
         ];
         let mut codes = vec![0];
         codes.extend(marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, code)| code));
-        codes.extend(self.foreground.map(|hue| hue.code(30, 90)));
-        codes.extend(self.background.map(|hue| hue.code(40, 100)));
+        let foreground = self.foreground.filter(|hue| self.background != Some(*hue));
+        codes.extend(foreground.map(|hue| hue.code(30, 90)));
+        let background = self.background.filter(|hue| self.foreground != Some(*hue));
+        codes.extend(background.map(|hue| hue.code(40, 100)));
         let codes: Vec<String> = codes.iter().map(u8::to_string).collect();
         format!("\u{1b}[{}m", codes.join(";"))
     }

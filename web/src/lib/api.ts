@@ -102,10 +102,11 @@ export async function get<T>(path: string): Promise<T> {
   return (await request("GET", path, { accept: "application/json" })).json() as Promise<T>;
 }
 
-/** Reads the end of a log, and the number of bytes that all of it has. */
-export async function getLog(path: string): Promise<{ text: string; total: number }> {
+/** Reads the end of a log, the number of bytes that all of it has, and the number of its first line, 0 if nobody knows. */
+export async function getLog(path: string): Promise<{ text: string; total: number; line: number }> {
   const response = await request("GET", path, { accept: "text/plain, */*" });
-  return { text: await response.text(), total: Number(response.headers.get("x-waypost-log-bytes")) || 0 };
+  const head = (name: string): number => Number(response.headers.get(`x-waypost-log-${name}`)) || 0;
+  return { text: await response.text(), total: head("bytes"), line: head("line") };
 }
 
 export interface Guard {

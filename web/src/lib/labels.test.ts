@@ -1,12 +1,20 @@
 import { expect, test } from "vitest";
 
 import { PLAN_GROUPS, STATUS_SIGNS } from "./statusSigns";
-import { doneOfAll, grouped, needYouFirst, progress, SIGN, STANDINGS, titled, visible } from "./labels";
+import { doneOfAll, forPeople, grouped, needYouFirst, progress, SIGN, STANDINGS, span, titled, visible } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 
 test("signs come from the table of all front ends", () => {
   for (const standing of STANDINGS) expect(SIGN[standing]).toBe(STATUS_SIGNS[standing].glyph);
+});
+
+test("what is ready and a person does waits for that person", () => {
+  expect(forPeople(["ready", "ready", "blocked", "done"], [1, 2, 3])).toEqual(["ready", "person", "blocked", "done"]);
+});
+
+test("a duration has no minute of 60 seconds", () => {
+  expect([9_940, 9_960, 59_400, 59_600, 539_700, 3_599_900].map(span)).toEqual(["9.9 s", "10 s", "59 s", "1 min 0 s", "9 min 0 s", "1 h 0 min"]);
 });
 
 test("what failed or was skipped is not done", () => {

@@ -9,6 +9,7 @@ export const STANDINGS: Standing[] = [
   "running",
   "queued",
   "asking",
+  "person",
   "held",
   "disputed",
   "reported",
@@ -19,6 +20,9 @@ export const STANDINGS: Standing[] = [
   "skipped",
   "cancelled",
 ];
+
+/** The word of a status. */
+export const wordOf = (standing: Standing): string => (standing === "person" ? "your task" : standing);
 
 export const SIGN = Object.fromEntries(STANDINGS.map((standing) => [standing, STATUS_SIGNS[standing].glyph])) as Record<Standing, string>;
 
@@ -40,6 +44,15 @@ const LETTERS: Record<string, Standing> = {
 /** Returns the status of each task of a graph. */
 export function standings(graph: Graph): Standing[] {
   return Array.from(graph.standing, (letter) => LETTERS[letter] ?? "blocked");
+}
+
+/** Shows what is ready, and a person does, as waiting for that person. */
+export function forPeople(standing: Standing[], people: number[]): Standing[] {
+  const theirs = people.filter((task) => standing[task] === "ready");
+  if (theirs.length === 0) return standing;
+  const shown = [...standing];
+  for (const task of theirs) shown[task] = "person";
+  return shown;
 }
 
 export const PHASE_WORD: Record<Phase, string> = {
@@ -120,9 +133,12 @@ export function ago(at: string | null | undefined, now: number): string {
 export function span(milliseconds: number): string {
   const seconds = Math.max(0, milliseconds) / 1000;
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  // Rounded first, so that no minute has 60 seconds.
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return `${hours} h ${minutes % 60} min`;
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;

@@ -26,11 +26,16 @@ const layout: Layout = {
 const standing: Standing[] = ["running", "done", "failed", "ready", "done"];
 
 test("a frame counts what is inside, and a group its tasks", () => {
-  const counts = boxCounts(layout, standing);
+  const counts = boxCounts(layout, standing, new Set([0]));
   expect(counts[0]).toMatchObject({ total: 2, done: 1, failed: 1, running: 0 });
   expect(counts[3]).toMatchObject({ total: 2, ready: 1, done: 1 });
   expect(counts.map(worst)).toEqual(["failed", "blocked", "blocked", "ready"]);
   expect(summary(counts[0]!)).toBe("2 tasks, 1 failed, 1 done");
+});
+
+test("parents inside others do not count", () => {
+  const nested: Layout = { ...layout, of: [0, 1, 2, 3, 3], boxes: layout.boxes.map((one, at) => (at === 1 ? { ...one, kind: "frame" } : one)) };
+  expect(boxCounts(nested, standing, new Set([0, 1, 3])).map((one) => one.total)).toEqual([1, 0, 0, 1]);
 });
 
 test("an edge has rounded bends and ends before its head", () => {

@@ -9,7 +9,7 @@ const BEND = 6;
 const HEAD = 5;
 
 /** The statuses by how much they want to be seen: a folded group shows the first that one of its tasks has. */
-export const URGENCY: Standing[] = ["asking", "disputed", "failed", "running", "reported", "queued", "ready", "held", "blocked", "cancelled", "skipped", "done"];
+export const URGENCY: Standing[] = ["asking", "person", "disputed", "failed", "running", "reported", "queued", "ready", "held", "blocked", "cancelled", "skipped", "done"];
 
 /** The group keys of an address. */
 export const keysOf = (text: string | null): string[] | null => (text === null ? null : text.split(",").filter(Boolean).map(decodeURIComponent));
@@ -19,8 +19,8 @@ export const keysText = (keys: string[]): string => keys.map((key) => key.replac
 
 const noCounts = (): Counts => ({ total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 });
 
-/** Counts the tasks in each box by status. A frame counts everything inside, without the parent that it stands for. */
-export function boxCounts(layout: Layout, standing: Standing[]): Counts[] {
+/** Counts the tasks in each box by status. A frame counts everything inside, without parents: nobody works on those. */
+export function boxCounts(layout: Layout, standing: Standing[], parents: ReadonlySet<number>): Counts[] {
   const counts = layout.boxes.map(noCounts);
   const add = (to: Counts | undefined, status: Standing, count: number): void => {
     if (!to) return;
@@ -28,14 +28,14 @@ export function boxCounts(layout: Layout, standing: Standing[]): Counts[] {
     to[status] = (to[status] ?? 0) + count;
   };
   layout.of.forEach((box, task) => {
-    if (box < 0 || layout.boxes[box]?.task === task) return;
+    if (box < 0 || parents.has(task) || layout.boxes[box]?.task === task) return;
     add(counts[box], standing[task] ?? "blocked", 1);
   });
   // What is inside comes after what is around it.
   for (let box = layout.boxes.length - 1; box >= 0; box--) {
     const { outer, task, kind } = layout.boxes[box] ?? {};
     if (outer === undefined) continue;
-    if (task !== undefined && kind !== "outside") add(counts[outer], standing[task] ?? "blocked", 1);
+    if (task !== undefined && kind === "task" && !parents.has(task)) add(counts[outer], standing[task] ?? "blocked", 1);
     for (const status of URGENCY) add(counts[outer], status, counts[box]?.[status] ?? 0);
   }
   return counts;
@@ -48,9 +48,9 @@ export const worst = (counts: Counts): Standing => URGENCY.find((status) => (cou
 export function summary(counts: Counts): string {
   const tasks = several(counts.total, "task");
   if (counts.total > 0 && counts.done === counts.total) return `${tasks}, all done`;
-  const seen = (["failed", "asking", "running", "skipped", "cancelled"] as const).filter((status) => (counts[status] ?? 0) > 0).slice(0, 2);
+  const seen = (["failed", "asking", "person", "running", "skipped", "cancelled"] as const).filter((status) => (counts[status] ?? 0) > 0).slice(0, 2);
   const rest = counts.done > 0 && seen.length < 2 ? [`${number(counts.done)} done`] : [];
-  return [tasks, ...seen.map((status) => `${number(counts[status] ?? 0)} ${status}`), ...rest].join(", ");
+  return [tasks, ...seen.map((status) => `${number(counts[status] ?? 0)} ${status === "person" ? "for you" : status}`), ...rest].join(", ");
 }
 
 /** The path of an edge, with rounded bends. */
@@ -99,6 +99,7 @@ const SHAPES: Record<Standing, string> = {
   blocked: "m3 3h4v4h-4z",
   held: "h10v10h-10zm2 2v6h6v-6zm2 2h2v2h-2z",
   asking: "m5 0l5 5l-5 5l-5 -5z",
+  person: "m2.5 2.5a2.5 2.5 0 0 1 5 0a2.5 2.5 0 0 1 -5 0zm-2.5 7.5q0 -4 5 -4t5 4z",
   disputed: "m0 1h10v3h-10zm0 5h10v3h-10z",
   failed: "m2 0l3 3l3 -3l2 2l-3 3l3 3l-2 2l-3 -3l-3 3l-2 -2l3 -3l-3 -3z",
   skipped: "m0 10l10 -10v10z",

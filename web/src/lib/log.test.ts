@@ -18,6 +18,19 @@ describe("a log", () => {
     ]);
   });
 
+  it("keeps the numbers of the file where only its end is read, and knows how much that is", () => {
+    const reader = new LogReader();
+    reader.skip(100);
+    reader.begin(8);
+    reader.add("eight\nnine\n");
+    expect(reader.lines.map((line) => [line.number, line.from])).toEqual([
+      [8, 100],
+      [9, 106],
+    ]);
+    reader.lines.shift();
+    expect(reader.bytes).toEqual({ kept: 5, read: 111 });
+  });
+
   it("waits for the end of a line, and of a line end", () => {
     const { lines } = read("a", "b\r", "\nc\r", "d", "\n\u001b[31", "mred");
     expect(lines.map((line) => line.text)).toEqual(["ab", "d", "red"]);

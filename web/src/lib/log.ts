@@ -38,6 +38,16 @@ export class LogReader {
     this.#from = bytes;
   }
 
+  /** Says which number the first line has in the file. */
+  begin(line: number): void {
+    this.#number = line - 1;
+  }
+
+  /** How much of the file is kept, and how much was read, in bytes. */
+  get bytes(): { kept: number; read: number } {
+    return { kept: this.#from - (this.lines[0]?.from ?? this.#from), read: this.#from };
+  }
+
   /** Adds a piece. A line that is not ended yet waits for its end. */
   add(piece: string): void {
     const parts = (this.#rest + piece).split("\n");

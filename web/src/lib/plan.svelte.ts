@@ -4,7 +4,9 @@ import { ApiError, get, part, query } from "./api";
 import { live, seldom } from "./live.svelte";
 import { page } from "./page.svelte";
 import type { Annotation, Graph, Plan, PlanEvent, Problem, Standing } from "./types";
-import { standings } from "./labels";
+import type { TaskAction } from "./actions";
+import { forPeople, standings } from "./labels";
+import { taskActions } from "./taskActions";
 
 /** The status of a task after an event that names it. */
 const MAKES: Record<string, Standing> = {
@@ -34,6 +36,8 @@ const REDRAWS = new Set([
   "tasks_retried",
   "task_reopened",
   "task_released",
+  "task_held",
+  "task_unheld",
   "plan_reopened",
   "question_answered",
 ]);
@@ -42,20 +46,27 @@ const REDRAWS = new Set([
 const ANNOTATES = new Set(["task_commented", "task_labeled", "task_assigned", "tasks_removed", "plan_restored"]);
 
 const READ_AGAIN_MS = 400;
+/** Large plans change all the time, and their parents seldom. */
+const READ_PARENTS_MS = 1_000;
 /** Tasks whose labels, assignees and comments are read. */
 const ANNOTATED_MAX = 1_000;
 
 export class PlanOnScreen {
   plan = $state<Plan | null>(null);
   graph = $state.raw<Graph | null>(null);
-  /** The status of each task; replaced on every change, which causes a redraw. */
-  standing = $state.raw<Standing[]>([]);
+  /** The effective status of each task; replaced on every change, which causes a redraw. */
+  #effective = $state.raw<Standing[]>([]);
+  /** The status of each task as it is shown. */
+  readonly standing = $derived(this.plan?.phase === "active" ? forPeople(this.#effective, this.graph?.people ?? []) : this.#effective);
+  /** The tasks with tasks inside. Nobody works on them. */
+  readonly parents: ReadonlySet<number> = $derived(new Set(this.graph?.parent ?? []));
   trouble = $state<Problem | null>(null);
   /** The latest events of this plan. */
   heard = $state<PlanEvent[]>([]);
   #places = new Map<string, number>();
   #readHead = seldom(() => void this.#loadPlan(), READ_AGAIN_MS);
   #readGraph = seldom(() => void this.#loadGraph(), READ_AGAIN_MS);
+  #readParents = seldom(() => void this.#loadGraph(), READ_PARENTS_MS);
   /** The latest progress reported since the plan was opened, by task. */
   progress = $state<Record<string, string>>({});
   /** The labels, assignee and number of comments of the tasks that have any; read when a view asks for them first. */
@@ -111,6 +122,12 @@ export class PlanOnScreen {
     return this.#places.get(task);
   }
 
+  /** Returns the actions that a task takes now, with the text of their buttons. */
+  actionsOf(task: string): [TaskAction, string][] {
+    const place = this.graph ? (this.#places.get(task) ?? -1) : -1;
+    return place < 0 ? [] : taskActions(this.standing[place] ?? "blocked", this.parents.has(place));
+  }
+
   async #loadPlan(): Promise<void> {
     try {
       const plan = await get<Plan>(`/plans/${part(this.id)}`);
@@ -128,7 +145,7 @@ export class PlanOnScreen {
       if (this.#over) return;
       this.#places = new Map(graph.ids.map((id, place) => [id, place]));
       this.graph = graph;
-      this.standing = standings(graph);
+      this.#effective = standings(graph);
     } catch (error) {
       this.#failed(error);
     }
@@ -157,11 +174,13 @@ export class PlanOnScreen {
       if (event.task !== undefined && made !== undefined) delete this.progress[event.task];
       const place = event.task === undefined ? undefined : this.#places.get(event.task);
       if (made !== undefined && place !== undefined && event.version > (this.graph?.version ?? 0)) {
-        moved ??= [...this.standing];
+        moved ??= [...this.#effective];
         moved[place] = made;
+        // What a parent shows follows from its children, by rules that the server knows.
+        if ((this.graph?.parent[place] ?? -1) >= 0) this.#readParents();
       }
     }
-    if (moved) this.standing = moved;
+    if (moved) this.#effective = moved;
     this.#readHead();
   }
 

@@ -78,11 +78,13 @@ class Place {
     this.#look();
   }
 
-  /** Sets a query parameter; an empty value removes it. */
-  say(name: string, value: string | number | null): void {
+  /** Sets query parameters; an empty value removes one. */
+  say(name: string, value: string | number | null, more: Record<string, string | number> = {}): void {
     const search = new URLSearchParams(this.search);
-    if (value === null || value === "") search.delete(name);
-    else search.set(name, String(value));
+    for (const [own, text] of Object.entries({ ...more, [name]: value })) {
+      if (text === null || text === "") search.delete(own);
+      else search.set(own, String(text));
+    }
     this.go(location.pathname + words(search), true);
   }
 }

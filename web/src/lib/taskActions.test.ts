@@ -26,6 +26,7 @@ test("a move means the command that its button gives, or nothing", () => {
   expect(meant("failed", "ready")).toBe("retry");
   expect(meant("blocked", "done")).toBeNull();
   expect(meant("asking", "done")).toBeNull();
+  expect(meant("person", "done")).toBe("done");
   expect(meant("ready", "running")).toBeNull();
   expect(meant("held", "blocked")).toBeNull();
 });

@@ -1,7 +1,7 @@
 // Which actions a task takes in its status, and which of them a move on the board means.
 
 import type { TaskAction } from "./actions";
-import { TASK_ACTS } from "./taskActs";
+import { PARENT_ACTS, TASK_ACTS } from "./taskActs";
 import type { Standing } from "./types";
 
 const BUTTONS: Record<TaskAction, string> = {
@@ -19,8 +19,10 @@ const BUTTONS: Record<TaskAction, string> = {
 };
 
 /** The actions available in a status, with the text of their buttons. */
-export function taskActions(standing: Standing): [TaskAction, string][] {
-  return TASK_ACTS[standing].map((action) => [action, action === "retry" && standing === "done" ? "Run again" : BUTTONS[action]]);
+export function taskActions(standing: Standing, isParent = false): [TaskAction, string][] {
+  const acts = isParent ? PARENT_ACTS : TASK_ACTS;
+  // What waits for a person to do it is ready.
+  return acts[standing === "person" ? "ready" : standing].map((action) => [action, action === "retry" && standing === "done" ? "Run again" : BUTTONS[action]]);
 }
 
 /** The text field that goes with an action. */
@@ -51,7 +53,7 @@ export const TASK_COLUMNS: TaskColumn[] = [
   { name: "blocked", title: "Blocked", standings: ["blocked", "held"], actions: ["hold"] },
   { name: "ready", title: "Ready", standings: ["ready", "queued"], actions: ["unhold", "retry"] },
   { name: "running", title: "Running", standings: ["running", "reported"], actions: [] },
-  { name: "asking", title: "Asks a person", standings: ["asking", "disputed"], actions: [] },
+  { name: "asking", title: "Waits for a person", standings: ["asking", "person", "disputed"], actions: [] },
   { name: "failed", title: "Failed", standings: ["failed"], actions: ["fail"] },
   { name: "done", title: "Done", standings: ["done"], actions: ["done"] },
   { name: "dropped", title: "Skipped or cancelled", standings: ["skipped", "cancelled"], actions: ["skip", "cancel"] },

@@ -4,8 +4,9 @@ import type { StatusSign } from "./statusSigns";
 
 export type Phase = "draft" | "awaiting_approval" | "active" | "paused" | "completed" | "failed" | "cancelled";
 
-/** The effective status of a task: its stored status, refined by the graph. */
+/** The status of a task as it is shown: its effective status, or that a person is to do it now. */
 export type Standing =
+  | "person"
   | "ready"
   | "blocked"
   | "queued"
@@ -28,6 +29,8 @@ export interface Counts {
   asking?: number;
   held?: number;
   disputed?: number;
+  /** Only of what is shown: the server counts them as ready. */
+  person?: number;
   queued: number;
   running: number;
   done: number;
@@ -134,6 +137,8 @@ export interface Graph {
   parent: number[];
   level: number[];
   critical: number[];
+  /** The tasks that a person does. */
+  people: number[];
 }
 
 /** A picture of the plan: boxes with places, and edges with their corners. */

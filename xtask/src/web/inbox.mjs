@@ -152,7 +152,7 @@ const logs = () =>
     await until("only errors are shown", async () => (await log.locator(".line").count()) === 1);
     await page.getByRole("button", { name: /^All/ }).click();
     await log.getByRole("link", { name: "Line 12", exact: true }).click();
-    await page.waitForURL(/line=12/);
+    await page.waitForURL(/attempt=1&line=12/);
     await page.goto(`${stage.site}/plans/logs/log/test?attempt=1&line=2500`);
     await log.locator(".marked", { hasText: "line 2498" }).waitFor();
     const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the log" }).click()]);
@@ -186,7 +186,11 @@ const longLog = () =>
     const page = await browser.signIn(stage);
     await page.goto(`${stage.site}/plans/logs/log/test`);
     await page.getByText(/only its last 4\.2 MB of 6\.\d MB are shown/).waitFor();
-    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download all of it" }).click()]);
+    // Its lines have the numbers that they have in the file.
+    await page.goto(`${stage.site}/plans/logs/log/test?attempt=1&line=39000`);
+    await page.getByRole("region", { name: "Log of attempt 1" }).locator(".marked", { hasText: "Zeile 39000: " }).waitFor();
+    await page.reload();
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the log" }).click()]);
     const whole = readFileSync(await file.path(), "utf8");
     assert.equal(file.suggestedFilename(), "test.1.log");
     assert.match(whole, /^Zeile 1: größer 0+1$/m);
@@ -272,7 +276,60 @@ const decisions = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+const turns = () =>
+  play("turns", CONFIGURATION, async (stage, browser) => {
+    const tasks = [
+      { id: "group", description: "All of it" },
+      { id: "g1", description: "First part", parent: "group" },
+      { id: "g2", description: "Second part", parent: "group" },
+      { id: "g3", description: "Third part", parent: "group", depends_on: ["g2"] },
+      { id: "read", description: "Read the contract", work: { executor: "reader" } },
+    ];
+    await stage.run("person:ada", "import", stage.write("pay.json", plan("pay", "Pay", tasks)));
+    await stage.approve("pay");
+    const agent = await stage.agent("copier");
+    await agent.call("task_next", { plan: "pay", task: "g1" });
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/pay/tree`);
+    const row = (title) => page.getByRole("treeitem").filter({ hasText: title });
+    // A parent runs while a task in it runs, and no longer.
+    await row("All of it").getByText("running").waitFor();
+    await agent.call("task_report", { plan: "pay", task: "g1", status: "done", text: "well" });
+    await agent.call("task_next", { plan: "pay", task: "g2" });
+    await agent.call("task_report", { plan: "pay", task: "g2", status: "question", text: "Which one?" });
+    await row("All of it").getByText("asking").waitFor();
+    // What is a person's turn is so in every view, and in the header beside a question.
+    await row("Read the contract").getByText("your task").waitFor();
+    const header = page.locator("header").getByRole("link", { name: "your task" });
+    await header.waitFor();
+    await page.goto(`${stage.site}/plans/pay/board`);
+    await page.getByLabel(/^Waits for a person, /).getByText("Read the contract").waitFor();
+    await page.goto(`${stage.site}/plans/pay/graph`);
+    await page.locator(".paper .box.person", { hasText: "your task" }).waitFor();
+    await page.keyboard.press("n");
+    await page.waitForURL(/graph\/g2/);
+    await page.keyboard.press("n");
+    await page.waitForURL(/graph\/read/);
+    // A parent offers nothing that is always refused, and says what it waits for.
+    await page.goto(`${stage.site}/plans/pay/list/group`);
+    const panel = page.getByRole("complementary", { name: "Task group" });
+    await panel.getByText("the tasks in it: g2 (asking), g3 (blocked)").waitFor();
+    await panel.getByRole("button", { name: "Cancel task…" }).waitFor();
+    assert.equal(await panel.getByRole("button", { name: /^(Mark done|Mark failed|Take it back|Answer|Skip)$/ }).count(), 0);
+    await panel.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Hold" }).click();
+    await panel.getByText("held", { exact: true }).waitFor();
+    await panel.getByRole("button", { name: "Release the hold" }).waitFor();
+    // The inbox names who asked for the approval of this version, not who wrote an earlier one.
+    await stage.run("person:ada", "import", stage.write("appr.json", plan("appr", "To be approved", [{ id: "a", description: "A", work: work("a") }])));
+    await stage.run("agent:builder", "request-approval", "appr");
+    await page.goto(`${stage.site}/inbox`);
+    await page.getByText(/version 2 by agent:builder/).waitFor();
+    assert.deepEqual(browser.complaints, []);
+  });
+
 export const inbox = [
+  ["a parent and a person's task say whose turn it is in every view, and offer only what is taken", turns],
   ["a plan says what needs somebody most, in the list and in the plan", truth],
   ["the inbox has everything that waits, and keys are enough to answer", waiting],
   ["a log has its colours, opens at the error, and is searched, linked and followed", logs],

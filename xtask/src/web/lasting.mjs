@@ -140,5 +140,6 @@ const ending = () =>
 export const lasting = [
   ["a server that ends says so, and a log says when its lines were written", ending],
   ["a restart signs nobody out, and what was typed meanwhile is sent afterwards", restart],
+  ["more tabs than connections hear everything, and another one takes the stream when its tab closes", tabs],
   ["a session that ends under an open form is begun again above it", signedOut],
 ];

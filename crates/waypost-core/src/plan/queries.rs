@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr};
 use waypost_text::StatusSign;
 
 use super::Plan;
-use super::slot::{NONE, ParentGate, Verdict};
+use super::slot::{NONE, Verdict};
 use crate::{
     Actor, Command, Dependency, Hold, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp,
 };
@@ -440,15 +440,18 @@ impl Plan {
         self.live().any(|slot| slot.elsewhere > slot.elsewhere_met)
     }
 
-    /// Returns the effective status of a task. A parent that has begun but not ended is running.
+    /// Returns the effective status of a task. An open parent has that of the task below it that says most about what
+    /// happens now: it is running only while one of them runs.
     pub fn effective_status(&self, id: &str) -> Option<EffectiveStatus> {
-        let number = self.find(id)?;
+        self.find(id).map(|number| self.effective_status_of(number))
+    }
+
+    fn effective_status_of(&self, number: u32) -> EffectiveStatus {
         let slot = self.slot(number);
-        Some(match slot.status {
-            Status::Pending if slot.is_parent() && self.has_begun(number) => EffectiveStatus::Running,
+        match slot.status {
             Status::Pending if self.is_disputed(number) => EffectiveStatus::Disputed,
             Status::Pending if slot.held => EffectiveStatus::Held,
-            Status::Pending if slot.is_parent() && slot.inside == ParentGate::Open => EffectiveStatus::Ready,
+            Status::Pending if slot.is_parent() => self.status_below(number),
             Status::Pending if slot.asking => EffectiveStatus::Asking,
             Status::Pending if slot.ready && slot.reported => EffectiveStatus::Reported,
             Status::Pending if slot.ready => EffectiveStatus::Ready,
@@ -459,7 +462,7 @@ impl Plan {
             Status::Failed => EffectiveStatus::Failed,
             Status::Skipped => EffectiveStatus::Skipped,
             Status::Cancelled => EffectiveStatus::Cancelled,
-        })
+        }
     }
 
     /// Whether clones disagree about a task, so that a person has to decide. Reads only tasks that are held.
@@ -467,17 +470,28 @@ impl Plan {
         self.slot(number).held && self.at(number).state.held().is_some_and(Hold::is_dispute)
     }
 
-    /// Whether the task, or any task below it, has begun or ended.
-    fn has_begun(&self, number: u32) -> bool {
+    /// Returns the status of an open parent: the first of these that a task below it has, else blocked.
+    fn status_below(&self, number: u32) -> EffectiveStatus {
+        const SHOWN: [EffectiveStatus; 6] = [
+            EffectiveStatus::Running,
+            EffectiveStatus::Asking,
+            EffectiveStatus::Disputed,
+            EffectiveStatus::Reported,
+            EffectiveStatus::Queued,
+            EffectiveStatus::Ready,
+        ];
+        let mut first = SHOWN.len();
         let mut stack = vec![number];
-        while let Some(number) = stack.pop() {
+        while let Some(number) = stack.pop().filter(|_| first > 0) {
             let slot = self.slot(number);
-            if slot.status != Status::Pending && !slot.queued {
-                return true;
+            if slot.is_parent() {
+                stack.extend(&slot.children);
+                continue;
             }
-            stack.extend(&self.slot(number).children);
+            let status = self.effective_status_of(number);
+            first = SHOWN.iter().take(first).position(|shown| *shown == status).unwrap_or(first);
         }
-        false
+        SHOWN.get(first).copied().unwrap_or(EffectiveStatus::Blocked)
     }
 
     /// Returns everything that keeps a pending task from starting at `at`; empty if nothing in its plan does.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use waypost_core::{
     Actor, Command, Digest, EffectiveStatus, Event, ExternalTaskRef, Json, Outcome, Phase, PlanChanges,
     PlanId, Position, Refinement, Refusal, StartRefusal, StartRefusalReason, Status, TaskAct, TaskChanges,
-    UpstreamResult,
+    TaskSpec, UpstreamResult,
 };
 use waypost_testkit::{id, plan_of, task};
 
@@ -56,6 +56,34 @@ fn what_screens_offer_for_a_task_is_never_refused() {
     }
 }
 
+#[test]
+fn what_screens_offer_for_a_parent_is_never_refused() {
+    let child = |name, depends_on| TaskSpec { parent: Some(id("x")), ..task(name, depends_on) };
+    let family = || Desk::with(plan_of([task("x", &[]), child("y", &[]), child("z", &["y"])]));
+    let commands: [(&str, &[Command]); 8] = [
+        ("ready", &[]),
+        ("queued", &[ask::queue("y")]),
+        ("running", &[ask::start("y")]),
+        ("asking", &[ask::start("y"), ask::question("y", &[])]),
+        ("held", &[ask::hold("x")]),
+        ("blocked", &[ask::hold("y")]),
+        ("failed", &[ask::finish("y", failed())]),
+        ("done", &[ask::finish("y", done()), ask::finish("z", done())]),
+    ];
+    for (wanted, before) in commands {
+        let mut desk = family();
+        for command in before {
+            desk.does(command.clone());
+        }
+        let standing = desk.plan.effective_status("x").unwrap();
+        assert_eq!(standing.as_str(), wanted);
+        for act in standing.acts_of_parent() {
+            let found = desk.plan.decide(&ada(), at(99), &of_act(*act));
+            assert!(found.as_ref().is_ok_and(|events| !events.is_empty()), "{wanted}, {act:?}: {found:?}");
+        }
+    }
+}
+
 fn of_act(act: TaskAct) -> Command {
     match act {
         TaskAct::Answer => ask::answer("x", "yes"),
@@ -76,13 +104,22 @@ fn the_states_of_the_dashboard_offer_the_same_acts() {
         "// Written by a test from the core's table: WAYPOST_UPDATE=1 cargo test -p waypost-core states\n\n\
          import type { TaskAction } from \"./actions\";\nimport type { Standing } from \"./types\";\n\n\
          /** What a person can do with a task of each status, the most likely act first. */\n\
-         export const TASK_ACTS: Record<Standing, TaskAction[]> = {\n",
+         export const TASK_ACTS: Record<Exclude<Standing, \"person\">, TaskAction[]> = {\n",
     );
-    for standing in EffectiveStatus::ALL {
-        let acts: Vec<String> = standing.acts().iter().map(|act| format!("{:?}", act.as_str())).collect();
-        let _ = writeln!(text, "  {}: [{}],", standing.as_str(), acts.join(", "));
-    }
-    text.push_str("};\n");
+    let rows = |of: fn(EffectiveStatus) -> &'static [TaskAct]| {
+        let mut rows = String::new();
+        for standing in EffectiveStatus::ALL {
+            let acts: Vec<String> = of(standing).iter().map(|act| format!("{:?}", act.as_str())).collect();
+            let _ = writeln!(rows, "  {}: [{}],", standing.as_str(), acts.join(", "));
+        }
+        rows + "};\n"
+    };
+    text.push_str(&rows(EffectiveStatus::acts));
+    text.push_str(
+        "\n/** The same for a parent: nobody works on it, and it ends when its children end. */\n\
+         export const PARENT_ACTS: Record<Exclude<Standing, \"person\">, TaskAction[]> = {\n",
+    );
+    text.push_str(&rows(EffectiveStatus::acts_of_parent));
     let advice = "WAYPOST_UPDATE=1 cargo test -p waypost-core states writes it anew";
     committed::check("../../web/src/lib/taskActs.ts", &text, advice);
 }

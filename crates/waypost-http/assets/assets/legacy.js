@@ -1,1 +1,1 @@
-import{qt as e}from"./labels.js";e();
+import{Yt as e}from"./labels.js";e();

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use waypost_config::Config;
 use waypost_core::{Dependency, EffectiveStatus, Plan, Task, levels};
+use waypost_service::HumanExecutors;
 
 use super::extract::PlanPath;
 use super::plans::longest_chain;
@@ -14,9 +16,11 @@ use super::tasks::label;
 const LABEL_COLUMNS_MAX: usize = 60;
 /// `GET /plans/{plan}/graph`
 pub(crate) fn graph(api: &Api, PlanPath(id): PlanPath) -> Reply {
+    // Without a readable configuration, what every configuration has is still true.
+    let config = api.service.config().unwrap_or_default();
     Ok(api
         .service
-        .view(&id, |plan, warnings| Versioned::at(columns(plan), plan.version()).warned(warnings))?)
+        .view(&id, |plan, warnings| Versioned::at(columns(&config, plan), plan.version()).warned(warnings))?)
 }
 
 /// Encodes an effective status as one letter.
@@ -60,7 +64,7 @@ pub(super) fn placed(plan: &Plan) -> Vec<(&Task, usize)> {
 }
 
 /// Returns names, statuses and edges.
-fn columns(plan: &Plan) -> Value {
+fn columns(config: &Config, plan: &Plan) -> Value {
     let chosen = placed(plan);
     let place_of: HashMap<&str, usize> =
         chosen.iter().enumerate().map(|(place, (task, _))| (task.spec.id.as_str(), place)).collect();
@@ -80,6 +84,9 @@ fn columns(plan: &Plan) -> Value {
     let standing: String = chosen.iter().map(|(task, _)| standing(task)).collect();
     let level: Vec<usize> = chosen.iter().map(|(_, level)| *level).collect();
     let critical: Vec<usize> = longest_chain(plan).iter().filter_map(|task| place(task.as_str())).collect();
+    let for_people = HumanExecutors::of(config, plan);
+    let people = (0..).zip(&chosen).filter(|(_, (task, _))| for_people.has(task));
+    let people: Vec<usize> = people.map(|(place, _)| place).collect();
     json!({
         "version": plan.version(),
         "count": plan.len(),
@@ -91,5 +98,6 @@ fn columns(plan: &Plan) -> Value {
         "parent": parent,
         "level": level,
         "critical": critical,
+        "people": people,
     })
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -32,6 +32,8 @@ const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const PIECE_BYTES: u64 = 256 * 1024;
 /// The response header with the size of the whole log, in bytes.
 const LOG_BYTES: &str = "x-waypost-log-bytes";
+/// The response header with the number that the first line of the text has in the file.
+const LOG_LINE: &str = "x-waypost-log-line";
 /// Time between two reads of a log that is being written.
 const LOG_POLL: Duration = Duration::from_millis(250);
 
@@ -73,8 +75,17 @@ pub(crate) async fn log(
         return Ok((heads, [(LOG_BYTES, total.to_string())], body).into_response());
     }
     let tail = wanted.tail.unwrap_or(LOG_BYTES_DEFAULT).min(LOG_BYTES_MAX);
-    let (text, total) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
-    Ok(([kind], [(LOG_BYTES, total.to_string())], text).into_response())
+    let (text, total, line) = run_blocking(api, move |api| {
+        let (text, total) = attempt.read(api, tail)?;
+        let line = attempt.first_line(api, &text, total);
+        Ok((text, total, line))
+    })
+    .await?;
+    let mut response = ([kind], [(LOG_BYTES, total.to_string())], text).into_response();
+    if let Some(line) = line {
+        response.headers_mut().insert(LOG_LINE, HeaderValue::from(line));
+    }
+    Ok(response)
 }
 
 /// Selects an attempt.
@@ -161,6 +172,22 @@ impl Attempt {
         }
     }
 
+    /// Returns the number that the first line of the end of the log has in its file; `None` if the file is not here.
+    fn first_line(&self, api: &Api, text: &str, total: u64) -> Option<u64> {
+        if total <= text.len() as u64 {
+            return Some(1);
+        }
+        let file = open_log(&log_path(&api.logs, &self.plan, &self.task, self.number)).ok()?;
+        let (mut file, mut lines, mut piece) = (file.take(total), 0_u64, vec![0; PIECE_BYTES as usize]);
+        loop {
+            match file.read(&mut piece).ok()? {
+                0 => break,
+                read => lines += newlines(piece.get(..read)?),
+            }
+        }
+        (lines > 0).then(|| 1 + lines.saturating_sub(newlines(text.as_bytes())))
+    }
+
     /// Returns the end of the log and its total size in bytes. Reads the local file, or the store's copy of a file on
     /// another machine.
     fn read(&self, api: &Api, bytes_max: u64) -> Result<(String, u64), Problem> {
@@ -176,6 +203,10 @@ impl Attempt {
             Err(NoLog::Store(error)) => Err(error.into()),
         }
     }
+}
+
+fn newlines(text: &[u8]) -> u64 {
+    text.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 /// A client that follows a log as it is written.
@@ -208,13 +239,19 @@ impl Follower {
                 _ended = self.ends.changed() => return None,
             }
         }
-        let attempt = self.attempt.clone();
+        let (attempt, is_begin) = (self.attempt.clone(), self.first && self.seen == 0);
         let state = run_blocking(Arc::clone(&self.api), move |api| {
             // The status is read before the log, so that the last lines of the attempt are not missed.
-            Ok((attempt.runs(api)?, attempt.read(api, LOG_BYTES_MAX).unwrap_or_default()))
+            let runs = attempt.runs(api)?;
+            let (text, total) = attempt.read(api, LOG_BYTES_MAX).unwrap_or_default();
+            let line = is_begin.then(|| attempt.first_line(api, &text, total)).flatten();
+            Ok((runs, text, total, line))
         });
-        let (runs, (text, total)) = state.await.ok()?;
+        let (runs, text, total, line) = state.await.ok()?;
         let mut events = Vec::new();
+        if let Some(line) = line.filter(|&line| line > 1) {
+            events.push(Event::default().event("begin").data(json!({ "line": line }).to_string()));
+        }
         let fresh = usize::try_from(total.saturating_sub(self.seen)).unwrap_or(usize::MAX).min(text.len());
         let start = (text.len() - fresh..text.len()).find(|&at| text.is_char_boundary(at));
         if let Some(start) = start {

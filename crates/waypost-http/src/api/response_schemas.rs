@@ -167,6 +167,7 @@ fn plans() -> Map<String, Value> {
             "standing": described(text(), "One letter for each task."),
             "from": list_of(&number()), "to": list_of(&number()), "parent": list_of(&number()),
             "level": list_of(&number()), "critical": list_of(&number()),
+            "people": described(list_of(&number()), "The tasks that a person does."),
         })),
         "Layout": object(&["version", "width", "height", "boxes", "of", "edges", "open"], json!({
             "version": number(), "width": { "type": "number" }, "height": { "type": "number" },

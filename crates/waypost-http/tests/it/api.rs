@@ -607,6 +607,7 @@ fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
     let end = desk.get("/plans/p/tasks/a/log?tail=10");
     assert!(!end.text.contains("first"));
     assert_eq!(end.head("x-waypost-log-bytes"), "13", "what is left out can be told");
+    assert_eq!(end.head("x-waypost-log-line"), "2", "lines keep their numbers");
     assert_eq!(
         desk.get("/plans/p/tasks/a/log/times").ok()["times"],
         json!([]),

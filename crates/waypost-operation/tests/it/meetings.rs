@@ -449,9 +449,9 @@ fn a_hold_that_was_lifted_in_one_clone_arrives_in_the_others_under_the_name_of_i
     assert_eq!(held(&c).as_deref(), Some("person:a (unverified)"));
     // Nobody holds a task in the name of a part of Waypost.
     let (a, mut b) = two(&["t"]);
-    let key = a.merged().keys[0].clone();
     let hold = Hold { by: Actor::system("import"), reason: "run this".into() };
-    let task = Some(TaskRef { name: key.name.clone(), record: key.record.to_string() });
+    let created = a.set.records().next().unwrap().id().to_string();
+    let task = Some(TaskRef { name: id("t"), record: created });
     let forged = vec![Action::Set { task, field: Field::Held, to: json!(hold), over: vec![] }];
     let eve = Actor::agent("eve");
     let record = b.set.record(at(99_999), eve, CloneTag::new("zzz").unwrap(), forged).unwrap();

@@ -45,4 +45,6 @@ fn a_terminal_gets_sequences_of_our_own_and_no_other() {
         terminal_text(log, true),
         "\u{1b}[0;1;31merror\u{1b}[0m: x\n\u{1b}[0;32mon\u{1b}[0m\n\u{1b}[0;32mand on\u{fffd}\u{1b}[0m\n"
     );
+    let hidden = terminal_text("\u{1b}[1;30;40mblack on black\n", true);
+    assert_eq!(hidden, "\u{1b}[0;1mblack on black\u{1b}[0m\n");
 }

@@ -197,7 +197,7 @@ fn a_replaced_plan_has_the_tasks_order_and_parents_of_the_draft() {
             [task("n2", &[]), x, p, y, a, child("n", "p", &[])].into_iter().map(Task::new).collect();
     });
     assert_eq!(order(&desk), "n2 -x p -n y -a");
-    assert_eq!(desk.standings(), "n2:ready x:blocked p:ready n:ready y:ready a:ready");
+    assert_eq!(desk.standings(), "n2:blocked x:blocked p:ready n:ready y:ready a:ready");
 }
 
 #[test]

@@ -18,9 +18,27 @@ fn children_wait_for_what_their_parent_depends_on() {
         Refusal::Blocked { task: "x".into(), waits_for: vec!["a".into()] }
     );
     desk.does(ask::finish("a", done()));
-    assert_eq!(desk.standings(), "a:done p:ready x:ready q:ready y:blocked");
+    assert_eq!(desk.standings(), "a:done p:ready x:ready q:blocked y:blocked");
     desk.does(ask::start("x"));
-    assert_eq!(desk.standings(), "a:done p:running x:running q:ready y:blocked");
+    assert_eq!(desk.standings(), "a:done p:running x:running q:blocked y:blocked");
+}
+
+#[test]
+fn an_open_group_shows_what_happens_in_it_and_runs_only_while_something_runs() {
+    let draft =
+        plan_of([task("p", &[]), child("x", "p", &[]), child("y", "p", &[]), child("z", "p", &["x", "y"])]);
+    let mut desk = Desk::with(draft);
+    desk.does(ask::start("x"));
+    desk.does(ask::question("x", &[]));
+    assert_eq!(desk.standings(), "p:asking x:asking y:ready z:blocked");
+    desk.does(ask::start("y"));
+    assert_eq!(desk.standing("p"), EffectiveStatus::Running);
+    desk.does(ask::finish("y", done()));
+    desk.does(ask::finish("x", skipped()));
+    desk.does(ask::hold("z"));
+    assert_eq!(desk.standings(), "p:blocked x:skipped y:done z:held");
+    desk.does(ask::hold("p"));
+    assert_eq!(desk.standing("p"), EffectiveStatus::Held, "its own hold is the one to lift");
 }
 
 #[test]
@@ -38,7 +56,7 @@ fn a_group_ends_when_its_children_have_ended_and_as_they_ended() {
         let draft = plan_of([task("p", &[]), child("x", "p", &[]), child("y", "p", &[]), task("z", &["p"])]);
         let mut desk = Desk::with(draft);
         desk.does(ask::finish("x", first()));
-        assert_eq!(desk.standing("p"), EffectiveStatus::Running);
+        assert_eq!(desk.standing("p"), EffectiveStatus::Ready);
         desk.does(ask::finish("y", second()));
         (desk.standing("p"), desk.standing("z"))
     };
@@ -75,11 +93,11 @@ fn a_group_that_gets_something_to_do_opens_again() {
     desk.does(ask::finish("x", done()));
     assert_eq!(desk.standings(), "p:done x:done z:ready");
     desk.does(add(vec![child("y", "p", &[])]));
-    assert_eq!(desk.standings(), "p:running x:done y:ready z:blocked");
+    assert_eq!(desk.standings(), "p:ready x:done y:ready z:blocked");
     desk.does(ask::finish("y", failed()));
     assert_eq!(desk.standings(), "p:failed x:done y:failed z:skipped");
     desk.does(ask::retry("p"));
-    assert_eq!(desk.standings(), "p:running x:done y:ready z:blocked");
+    assert_eq!(desk.standings(), "p:ready x:done y:ready z:blocked");
     desk.does(ask::finish("y", done()));
     desk.does(ask::retry("p"));
     assert_eq!(
@@ -153,5 +171,5 @@ fn a_group_does_not_end_while_its_last_open_task_moves_to_another_place_inside_i
     let mut desk = Desk::with(draft);
     desk.does(ask::finish("y", done()));
     desk.does(Command::MoveTask { task: id("x"), parent: Some(Some(id("q"))), place: Position::Last });
-    assert_eq!(desk.standings(), "p:running q:running y:done x:ready s:blocked z:blocked");
+    assert_eq!(desk.standings(), "p:ready q:ready y:done x:ready s:blocked z:blocked");
 }

@@ -412,9 +412,9 @@ fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
             None if new.len() == 1 => {}
             None => {
                 let end = command.span().end;
-                let is_inline = old.get(..end).is_some_and(|before| {
-                    before.rsplit('\n').next().is_some_and(|line| line.contains('{'))
-                });
+                let is_inline = old
+                    .get(..end)
+                    .is_some_and(|before| before.rsplit('\n').next().is_some_and(|line| line.contains('{')));
                 let gap = if is_inline { ", " } else { "\n" };
                 places.push((end..end, format!("{gap}{name} = {}", in_one_line(&value))));
             }
