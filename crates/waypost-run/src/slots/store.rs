@@ -255,6 +255,7 @@ mod tests {
     }
 
     /// A store in which a worker elsewhere waits for a slot and has none.
+    #[expect(clippy::disallowed_methods, reason = "a test arranges what another worker writes")]
     fn with_waiting_worker() -> Arc<PlanStore> {
         let plans = Arc::new(PlanStore::new(Arc::new(MemoryStore::new())));
         let mut row = Worker::new("far", "far", WorkerKind::Worker, vec!["default".to_owned()]);

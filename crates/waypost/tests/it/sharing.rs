@@ -470,7 +470,8 @@ fn the_terminal_ui_shows_both_values_and_takes_a_choice() {
     tmux.press(&["Q"]);
     // A busy terminal shows a part of it first.
     let parts = ["Clones disagree (1 of 2)", "Use tokio", "Use async-std", "shown now", "Write another text"];
-    let screen = tmux.wait_until("both values appear", |screen| parts.iter().all(|part| screen.contains(part)));
+    let screen =
+        tmux.wait_until("both values appear", |screen| parts.iter().all(|part| screen.contains(part)));
     // Enter twice by mistake answers nothing.
     tmux.press(&["Enter", "Enter"]);
     tmux.wait("Clones disagree (1 of 2)");

@@ -68,7 +68,9 @@ impl Plan {
         let mut draft = self.as_written_here(&request.draft);
         for (id, hold) in &request.lifted_holds {
             let task = draft.tasks.iter_mut().find(|task| task.spec.id == *id);
-            if let Some(task) = task.filter(|task| task.state.held().is_none() && !task.state.status.is_finished()) {
+            if let Some(task) =
+                task.filter(|task| task.state.held().is_none() && !task.state.status.is_finished())
+            {
                 task.state.change_aside(|aside| aside.held = Some(hold.clone()));
             }
         }
