@@ -80,8 +80,8 @@ fn an_entry_of_ours_is_kept_unless_another_program_is_asked_for() {
     assert_eq!(json(Some(old), "mcpServers", &entry()), Ok(Merged::Same), "more fields are theirs");
     let own =
         r#"{"mcpServers": {"waypost": {"args": ["mcp", "--toolset", "jaato"], "command": "/opt/waypost"}}}"#;
-    let kept = "its entry \"waypost\" starts `/opt/waypost mcp --toolset jaato`, and was not changed";
-    let advice = "; with --command waypost --yes it starts `waypost mcp --toolset jaato`";
+    let kept = "its entry \"waypost\" starts \"/opt/waypost mcp --toolset jaato\", and was not changed";
+    let advice = "; with --command waypost --yes it starts \"waypost mcp --toolset jaato\"";
     assert_eq!(json(Some(own), "mcpServers", &entry()), Ok(Merged::Kept(format!("{kept}{advice}"))));
     let changed = own.replace("/opt/waypost", "/usr/bin/waypost");
     let merged = json(Some(own), "mcpServers", &named("/usr/bin/waypost"));
@@ -119,7 +119,7 @@ fn of_keys_that_stand_twice_the_last_counts_as_it_does_for_parsers() {
     assert_eq!(read["mcpServers"]["waypost"]["command"], "waypost", "{text}");
     assert_eq!(json(Some(&text), "mcpServers", &entry()), Ok(Merged::Same));
     let own =
-        r#"{"mcpServers": {"waypost": {"command": "/a"}, "waypost": {"command": "/b", "command": "/c"}}}"#;
+        r#"{"mcpServers": {"waypost": {"command": "/a"}, "waypost": {"command": "/b", "command": "/c", "args": ["mcp"]}}}"#;
     let changed = own.replace("/c", "/d");
     assert_eq!(json(Some(own), "mcpServers", &named("/d")), Ok(Merged::Text(changed)));
 }
@@ -182,10 +182,26 @@ fn a_table_is_added_to_toml_and_comments_stay() {
 #[test]
 fn an_entry_in_toml_is_seen_however_it_is_written() {
     let own = "mcp_servers.\"waypost\" = { command = '/opt/w', args = [\"mcp\"] } # mine\n";
-    let kept = "its entry \"waypost\" starts `/opt/w mcp`, and was not changed; with --command waypost --yes it starts `waypost mcp`";
+    let kept = "its entry \"waypost\" starts \"/opt/w mcp\", and was not changed; with --command waypost --yes it starts \"waypost mcp\"";
     assert_eq!(toml(Some(own), "mcp_servers", &entry()), Ok(Merged::Kept(kept.to_owned())));
     let changed = "mcp_servers.\"waypost\" = { command = \"/usr/w\", args = [\"mcp\"] } # mine\n";
     assert_eq!(toml(Some(own), "mcp_servers", &named("/usr/w")), Ok(Merged::Text(changed.to_owned())));
+}
+
+#[test]
+fn an_entry_that_starts_no_server_becomes_one_that_does() {
+    let changed = |old: &str| toml(Some(old), "mcp_servers", &named("waypost"));
+    let table = "[mcp_servers.waypost]\ncommand = \"old\" # mine\n";
+    let new = "[mcp_servers.waypost]\ncommand = \"waypost\"\nargs = [\"mcp\"] # mine\n";
+    assert_eq!(changed(table), Ok(Merged::Text(new.to_owned())));
+    let inline = "mcp_servers.waypost = { command = \"old\" }\n";
+    let new = "mcp_servers.waypost = { command = \"waypost\", args = [\"mcp\"] }\n";
+    assert_eq!(changed(inline), Ok(Merged::Text(new.to_owned())));
+    let merged = json(Some(r#"{"mcpServers": {"waypost": {"command": "old"}}}"#), "mcpServers", &named("npx"));
+    let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };
+    let read: Value = serde_json::from_str(&text).unwrap();
+    let expected = json!({ "command": "npx", "args": ["-y", "waypost", "mcp"] });
+    assert_eq!(read["mcpServers"]["waypost"], expected);
 }
 
 #[test]
@@ -209,7 +225,7 @@ fn another_launcher_keeps_the_arguments_of_our_own_program() {
     let read: Value = serde_json::from_str(&npx).unwrap();
     let expected = json!({ "command": "npx", "args": ["-y", "waypost", "mcp", "--agent", "x"] });
     assert_eq!(read["mcpServers"]["waypost"], expected);
-    let kept = "its entry \"waypost\" starts `npx -y waypost mcp --agent x`, and was not changed".to_owned();
+    let kept = "its entry \"waypost\" starts \"npx -y waypost mcp --agent x\", and was not changed".to_owned();
     assert_eq!(json(Some(&npx), "mcpServers", &named("npx")), Ok(Merged::Kept(kept)));
     let Ok(Merged::Text(uvx)) = json(Some(&npx), "mcpServers", &named("uvx")) else { panic!() };
     let read: Value = serde_json::from_str(&uvx).unwrap();
