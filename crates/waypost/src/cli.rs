@@ -58,6 +58,7 @@ Exit codes: 0 success, 1 failure, 2 usage, 3 version conflict, 4 invalid plan, 5
     version,
     about,
     override_help = HELP,
+    infer_subcommands = true,
     infer_long_args = true,
     max_term_width = 100
 )]

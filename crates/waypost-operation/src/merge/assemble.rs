@@ -7,7 +7,7 @@ use waypost_core::{
     TaskSpec, TaskState, limits,
 };
 
-use super::reading::At;
+use super::register::At;
 use super::result::{
     ActionDisposition, Claim, Conflict, ConflictKind, Disposition, Merged, OpenQuestion, ProposedAnswer,
     Renamed, SharedApproval,

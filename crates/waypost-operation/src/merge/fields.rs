@@ -4,8 +4,7 @@ use serde_json::Value;
 use waypost_core::{Actor, ActorKind, Draft, FORMAT, Hold};
 
 use super::pending::{Pending, Side};
-use super::reading::At;
-use super::register::{Write, merged};
+use super::register::{At, Write, merged};
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Merge, PlaceOfTask};
 use crate::field::{Contest, Field};

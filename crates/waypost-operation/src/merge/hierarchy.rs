@@ -6,7 +6,8 @@ use serde_json::Value;
 use waypost_core::{Dependency, Lock, LockMode, TaskId, limits};
 
 use super::pending::{Pending, Side, SideAct};
-use super::reading::{At, Inclusion, Item};
+use super::reading::{Inclusion, Item};
+use super::register::At;
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::structure::{Candidate, Edge, build};
 use super::{Dependencies, Merge};

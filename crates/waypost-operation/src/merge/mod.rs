@@ -11,6 +11,7 @@ mod outcomes;
 mod pending;
 mod reading;
 mod register;
+mod replacement;
 mod result;
 mod structure;
 
@@ -27,7 +28,8 @@ use serde_json::Value;
 use waypost_core::{Digest, Hold, PlannerNotes, TaskExtras, TaskSpec, TaskState, Work};
 
 use self::pending::{Pending, Side, SideAct};
-use self::reading::{At, Reading};
+use self::reading::Reading;
+use self::register::At;
 use crate::action::{ListField, TaskStart};
 use crate::causality::Causality;
 use crate::field::Field;

@@ -5,7 +5,8 @@ use waypost_core::{
 };
 
 use super::pending::{Pending, Side, SideAct};
-use super::reading::{At, OutcomeWrite};
+use super::reading::OutcomeWrite;
+use super::register::At;
 use super::register::Write;
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Added, Merge, add_tokens};

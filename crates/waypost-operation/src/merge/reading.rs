@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::register::Write;
+use super::register::{At, Write};
 use super::result::Disposition;
 use crate::action::{Action, ActionRef, ListField, OutcomeKind, PlanStart, TaskStart};
 use crate::field::Field;
@@ -13,9 +13,6 @@ use crate::ids::{RecordId, TaskRef};
 use crate::record::{Prerequisite, Record};
 use crate::set::OperationSet;
 use waypost_core::{Actor, ActorKind, Comment, ExternalTaskRef, Json, Lock, LockMode, StopKind};
-
-/// The number of a record in the total order, and the place of an action in it.
-pub(super) type At = (u32, u32);
 
 /// A task that somebody added.
 pub(super) struct Added<'a> {

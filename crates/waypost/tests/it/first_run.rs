@@ -330,9 +330,6 @@ fn what_stands_in_the_way_or_was_mistyped_is_named() {
     fs::remove_file(own).unwrap();
     ok(&workspace.waypost(&["new", "Move", "--id", "sl1wp", "--task", "Read", "--task", "Write"]));
     assert!(err(&["show", "slw1p"]).contains("did you mean sl1wp?"), "{}", err(&["show", "slw1p"]));
-    // Half a word is no command: `not` would write a note.
-    let said = err(&["not", "sl1wp", "hi"]);
-    assert!(said.contains("'not'") && said.contains("note"), "{said}");
     // Nothing here is for workers, whatever people work on meanwhile.
     ok(&workspace.waypost(&["next", "sl1wp", "--claim"]));
     assert!(!err(&["submit", "sl1wp"]).contains("worker"), "{}", err(&["submit", "sl1wp"]));

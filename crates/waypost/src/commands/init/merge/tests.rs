@@ -118,8 +118,7 @@ fn of_keys_that_stand_twice_the_last_counts_as_it_does_for_parsers() {
     let read: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read["mcpServers"]["waypost"]["command"], "waypost", "{text}");
     assert_eq!(json(Some(&text), "mcpServers", &entry()), Ok(Merged::Same));
-    let own =
-        r#"{"mcpServers": {"waypost": {"command": "/a"}, "waypost": {"command": "/b", "command": "/c", "args": ["mcp"]}}}"#;
+    let own = r#"{"mcpServers": {"waypost": {"command": "/a"}, "waypost": {"command": "/b", "command": "/c", "args": ["mcp"]}}}"#;
     let changed = own.replace("/c", "/d");
     assert_eq!(json(Some(own), "mcpServers", &named("/d")), Ok(Merged::Text(changed)));
 }
@@ -197,7 +196,8 @@ fn an_entry_that_starts_no_server_becomes_one_that_does() {
     let inline = "mcp_servers.waypost = { command = \"old\" }\n";
     let new = "mcp_servers.waypost = { command = \"waypost\", args = [\"mcp\"] }\n";
     assert_eq!(changed(inline), Ok(Merged::Text(new.to_owned())));
-    let merged = json(Some(r#"{"mcpServers": {"waypost": {"command": "old"}}}"#), "mcpServers", &named("npx"));
+    let merged =
+        json(Some(r#"{"mcpServers": {"waypost": {"command": "old"}}}"#), "mcpServers", &named("npx"));
     let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };
     let read: Value = serde_json::from_str(&text).unwrap();
     let expected = json!({ "command": "npx", "args": ["-y", "waypost", "mcp"] });
@@ -225,7 +225,8 @@ fn another_launcher_keeps_the_arguments_of_our_own_program() {
     let read: Value = serde_json::from_str(&npx).unwrap();
     let expected = json!({ "command": "npx", "args": ["-y", "waypost", "mcp", "--agent", "x"] });
     assert_eq!(read["mcpServers"]["waypost"], expected);
-    let kept = "its entry \"waypost\" starts \"npx -y waypost mcp --agent x\", and was not changed".to_owned();
+    let kept =
+        "its entry \"waypost\" starts \"npx -y waypost mcp --agent x\", and was not changed".to_owned();
     assert_eq!(json(Some(&npx), "mcpServers", &named("npx")), Ok(Merged::Kept(kept)));
     let Ok(Merged::Text(uvx)) = json(Some(&npx), "mcpServers", &named("uvx")) else { panic!() };
     let read: Value = serde_json::from_str(&uvx).unwrap();
