@@ -74,7 +74,7 @@ pub enum Event {
         /// How many questions are open.
         #[serde(default, skip_serializing_if = "is_default")]
         questions: u32,
-        /// The tasks about whose removal a person is asked.
+        /// The tasks about whose removal, order or place a person is asked.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removals: Vec<TaskId>,
         /// Whether the plan, which had ended, has open tasks again. Nothing of it runs.

@@ -26,6 +26,8 @@ pub struct MergeRequest {
     pub archived_by: Option<Actor>,
     /// Whether somebody began to work in some clone, so that skips and failures have consequences in all of them.
     pub begun: bool,
+    /// Whether new records come from where nobody trusts here: no machine work starts because of what they say.
+    pub untrusted: bool,
     /// How many records are new.
     pub operations: u64,
     /// The tags of the clones that they are from.
@@ -34,7 +36,7 @@ pub struct MergeRequest {
     pub state: String,
     /// How many questions are open.
     pub questions: u32,
-    /// The tasks about whose removal a person is asked.
+    /// The tasks about whose removal, order or place a person is asked.
     pub removals: Vec<TaskId>,
     /// Ids that mean another task since these records arrived: what the task that had one of them did here does not count for
     /// the one that has it now.

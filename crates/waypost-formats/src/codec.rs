@@ -129,7 +129,7 @@ pub fn write_back(draft: &Draft, dialect: Dialect) -> Result<Writing, Unreadable
 /// Writes several plans into one text. Only jaato's store files hold more than one; any other format takes exactly one.
 pub fn write_many(drafts: &[Draft], dialect: Dialect, form: Form) -> Result<Writing, Unreadable> {
     match (dialect, drafts) {
-        (Dialect::Jaato, _) => jaato::write_store(drafts, form),
+        (Dialect::Jaato, _) => jaato::write_store(drafts, form, serde_json::Map::new()),
         (_, [draft]) => write(draft, dialect, form),
         (_, _) => Err(Unreadable::NoPlan(format!(
             "{dialect} holds one plan in a text, and there are {}",

@@ -7,6 +7,8 @@
 mod dependencies;
 pub mod tool_output;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Phase, Problem, ProblemLocation, Status, Task, TaskSpec, Timestamp};
 
@@ -247,17 +249,29 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     Ok(Writing { text: lay_out(&plan, program), losses })
 }
 
-/// Writes a store file: every plan under its id. The first plan determines the layout of the file.
-pub(crate) fn write_store(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> {
+/// Returns the plans of a store file by their ids, as they stand there; `None` if the text is no store file.
+pub fn plans_of_store(text: &str) -> Option<Map<String, Value>> {
+    let Value::Object(top) = json_of(text).ok()? else { return None };
+    let is_of_store = |entry: &Value| ["steps", "agent_plan_ids"].iter().any(|key| entry.get(key).is_some());
+    top.values().all(is_of_store).then_some(top)
+}
+
+/// Writes a store file: every plan under its id, beside the others of the store. The first plan determines the layout of the
+/// file.
+pub fn write_store(
+    drafts: &[Draft],
+    form: Form,
+    mut store: Map<String, Value>,
+) -> Result<Writing, Unreadable> {
     let mut losses = Vec::new();
-    let mut store = Map::new();
-    let mut layout = None;
+    let (mut layout, mut written) = (None, BTreeSet::new());
     for draft in drafts {
         let (id, plan, program) = write_plan(draft, form, &mut losses);
         layout.get_or_insert(program);
-        if store.insert(id.clone(), Value::Object(plan)).is_some() {
+        if !written.insert(id.clone()) {
             return Err(Unreadable::NoPlan(format!("two plans have the id {id}")));
         }
+        store.insert(id, Value::Object(plan));
     }
     let text = lay_out(&store, layout.unwrap_or(form == Form::Program));
     Ok(Writing { text, losses })

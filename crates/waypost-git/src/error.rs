@@ -25,7 +25,7 @@ pub enum GitError {
         message: String,
     },
     /// Git did not end in time, and was ended.
-    #[error("git {command} did not end within {seconds} seconds")]
+    #[error("git {command} made no progress for {seconds} seconds")]
     TimedOut {
         /// The first word of the command.
         command: String,

@@ -37,7 +37,7 @@ impl PlanBranch<'_> {
         let refspec = format!("+{}:{tracking}", self.name.as_str());
         let words = [
             "fetch",
-            "--quiet",
+            "--progress",
             "--no-tags",
             "--no-write-fetch-head",
             "--no-auto-maintenance",
@@ -76,7 +76,7 @@ impl PlanBranch<'_> {
         let refspec = format!("{commit}:{}", self.name.as_str());
         let words = [
             "push",
-            "--quiet",
+            "--progress",
             "--porcelain",
             "--no-verify",
             "--no-signed",

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::error::GitError;
 use crate::program::{Access, Git};
-use crate::run::{LOCAL_SECONDS_MAX, Output, REMOTE_SECONDS_MAX, Running, run};
+use crate::run::{LOCAL, Output, REMOTE, Running, run};
 
 /// The setting that names which bare repositories count.
 const BARE: &str = "safe.bareRepository";
@@ -360,11 +360,13 @@ impl Repository {
     /// Runs a command to its end, whether it succeeds or not.
     pub(crate) fn output(&self, access: Access, words: &[&str], input: &[u8]) -> Result<Output, GitError> {
         let name = words.first().copied().unwrap_or_default();
-        let seconds = match access {
-            Access::Read | Access::Write => LOCAL_SECONDS_MAX,
-            Access::Remote => REMOTE_SECONDS_MAX,
-        };
-        run(name, self.prepare(access, words), input, seconds)
+        let patience = if access == Access::Remote { REMOTE } else { LOCAL };
+        let output = run(name, self.prepare(access, words), input, patience)?;
+        // A partial clone has what it has read so far; the remote has the rest.
+        match access != Access::Remote && !output.succeeded && output.message.contains("promisor remote") {
+            true => run(name, self.prepare(Access::Remote, words), input, REMOTE),
+            false => Ok(output),
+        }
     }
 
     /// Runs a command that has to succeed.

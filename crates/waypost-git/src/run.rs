@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use waypost_text::truncate_bytes;
@@ -14,13 +14,29 @@ use crate::error::GitError;
 /// Maximum bytes that a command prints.
 const OUTPUT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Maximum bytes of messages that are kept.
-const MESSAGE_BYTES_MAX: u64 = 16 * 1024;
+const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// Maximum bytes of a message in an error.
 const SHOWN_BYTES_MAX: usize = 1_000;
-/// Seconds that a command without a network may take.
-pub(crate) const LOCAL_SECONDS_MAX: u64 = 600;
-/// Seconds that a command may take which reaches a remote.
-pub(crate) const REMOTE_SECONDS_MAX: u64 = 120;
+/// How long a command may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Seconds in all.
+    seconds: u64,
+    /// Seconds without a message, such as how much was received.
+    silent: u64,
+}
+
+impl Patience {
+    /// The patience with a command that may be silent.
+    pub(crate) const fn of(seconds: u64) -> Self {
+        Self { seconds, silent: seconds }
+    }
+}
+
+/// The patience with a command without a network.
+pub(crate) const LOCAL: Patience = Patience::of(600);
+/// The patience with a command that reaches a remote: a slow one is waited for, a silent one is not.
+pub(crate) const REMOTE: Patience = Patience { seconds: 3_600, silent: 120 };
 
 /// What a command printed.
 #[derive(Debug)]
@@ -34,7 +50,9 @@ pub(crate) struct Output {
 pub(crate) struct Running {
     name: String,
     child: Child,
-    message: JoinHandle<Vec<u8>>,
+    message: JoinHandle<String>,
+    /// When it said something last.
+    spoke: Arc<Mutex<Instant>>,
 }
 
 /// The process groups of the commands that run.
@@ -77,12 +95,40 @@ fn read_all(source: impl Read, limit: u64) -> Vec<u8> {
     bytes
 }
 
-/// The words of a message that name the cause, without those that only advise.
-fn shortened(message: &[u8]) -> String {
-    let text = String::from_utf8_lossy(message);
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
-    let joined = lines.collect::<Vec<_>>().join("; ");
-    truncate_bytes(&joined, SHOWN_BYTES_MAX).to_string()
+/// Whether a message only says how far a command is.
+fn is_progress(line: &str) -> bool {
+    ["% (", "objects: ", "(delta "].iter().any(|words| line.contains(words))
+        || line.starts_with("Delta compression")
+}
+
+/// Reads the lines of a message that name the cause, without those that advise or say how far it is.
+fn read_message(source: impl Read, spoke: &Mutex<Instant>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let (mut bytes, mut line, mut piece) = (0, Vec::new(), [0; 4096]);
+    let mut source = source;
+    loop {
+        // What was read before an error is still worth showing.
+        let count = source.read(&mut piece).unwrap_or(0);
+        *spoke.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        for &byte in piece[..count].iter().chain(if count == 0 { &b"\n"[..] } else { &[] }) {
+            if byte != b'\n' && byte != b'\r' {
+                if line.len() < MESSAGE_BYTES_MAX {
+                    line.push(byte);
+                }
+                continue;
+            }
+            let text = String::from_utf8_lossy(&line).trim().to_owned();
+            line.clear();
+            let is_told = !text.is_empty() && !text.starts_with("hint:") && !is_progress(&text);
+            if is_told && bytes < MESSAGE_BYTES_MAX {
+                bytes += text.len();
+                lines.push(text);
+            }
+        }
+        if count == 0 {
+            return truncate_bytes(&lines.join("; "), SHOWN_BYTES_MAX).to_string();
+        }
+    }
 }
 
 impl Running {
@@ -93,8 +139,10 @@ impl Running {
         let mut child = pipes.spawn().map_err(io)?;
         GROUPS.lock().unwrap_or_else(PoisonError::into_inner).push(child.id());
         let stderr = child.stderr.take().ok_or_else(|| io(io::ErrorKind::BrokenPipe.into()))?;
-        let message = thread::spawn(move || read_all(stderr, MESSAGE_BYTES_MAX));
-        Ok(Self { name: name.to_owned(), child, message })
+        let spoke = Arc::new(Mutex::new(Instant::now()));
+        let heard = Arc::clone(&spoke);
+        let message = thread::spawn(move || read_message(stderr, &heard));
+        Ok(Self { name: name.to_owned(), child, message, spoke })
     }
 
     fn broken(&self) -> GitError {
@@ -114,8 +162,8 @@ impl Running {
     /// Waits for its end, and fails unless it succeeded.
     pub(crate) fn finish(mut self) -> Result<(), GitError> {
         let status = self.child.wait().map_err(|error| GitError::Io { command: self.name.clone(), error })?;
-        let message = std::mem::replace(&mut self.message, thread::spawn(Vec::new));
-        let message = shortened(&message.join().unwrap_or_default());
+        let message = std::mem::replace(&mut self.message, thread::spawn(String::new));
+        let message = message.join().unwrap_or_default();
         match status.success() {
             true => Ok(()),
             false => Err(GitError::Failed { command: self.name.clone(), message }),
@@ -124,11 +172,17 @@ impl Running {
 }
 
 /// Runs a command with this input, and returns what it printed, whether it succeeded or not.
-pub(crate) fn run(name: &str, command: Command, input: &[u8], seconds: u64) -> Result<Output, GitError> {
+pub(crate) fn run(
+    name: &str,
+    command: Command,
+    input: &[u8],
+    patience: Patience,
+) -> Result<Output, GitError> {
     let mut running = Running::start(name, command)?;
     let (mut stdin, stdout) = (running.input()?, running.output()?);
     let (done, finished) = mpsc::channel();
-    let (mut text, mut in_time) = (Vec::new(), true);
+    let (mut text, mut late) = (Vec::new(), None);
+    let began = Instant::now();
     thread::scope(|scope| {
         scope.spawn(move || {
             // A command that fails closes its input early; its message is worth more than the broken pipe.
@@ -140,13 +194,27 @@ pub(crate) fn run(name: &str, command: Command, input: &[u8], seconds: u64) -> R
             let _ = done.send(());
             text
         });
-        if finished.recv_timeout(Duration::from_secs(seconds)).is_err() {
-            in_time = false;
-            end(&running.child);
+        let end_of_all = began + Duration::from_secs(patience.seconds);
+        loop {
+            let spoke = *running.spoke.lock().unwrap_or_else(PoisonError::into_inner);
+            let end_of_silence = spoke + Duration::from_secs(patience.silent);
+            let now = Instant::now();
+            late = match now {
+                now if now >= end_of_all => Some(patience.seconds),
+                now if now >= end_of_silence => Some(patience.silent),
+                _ => None,
+            };
+            if late.is_some() {
+                end(&running.child);
+                break;
+            }
+            if finished.recv_timeout(end_of_all.min(end_of_silence) - now).is_ok() {
+                break;
+            }
         }
         text = reader.join().unwrap_or_default();
     });
-    if !in_time {
+    if let Some(seconds) = late {
         return Err(GitError::TimedOut { command: name.to_owned(), seconds });
     }
     if text.len() as u64 == OUTPUT_BYTES_MAX {

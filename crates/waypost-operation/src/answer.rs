@@ -106,8 +106,8 @@ pub fn answer(set: &OperationSet, conflict: &Conflict, answer: &Answer) -> Resul
             Action::Dismiss { over: conflict.actions.clone() }
         }
         (ConflictKind::Removal, Answer::Remove) => {
-            let tasks = conflict.removes.iter().map(|key| set.reference(key)).collect();
-            Action::Remove { tasks, over: set.waiting_about(&conflict.removes) }
+            let tasks = conflict.guarded.iter().map(|key| set.reference(key)).collect();
+            Action::Remove { tasks, over: set.waiting_about(&conflict.guarded) }
         }
         (ConflictKind::Delete | ConflictKind::Archive, Answer::Remove) => {
             match set.action(conflict.actions[0]) {

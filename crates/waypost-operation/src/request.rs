@@ -1,6 +1,6 @@
 //! What a merged plan asks of the plan of one clone.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::action::Action;
 use crate::field::Field;
@@ -42,17 +42,18 @@ fn of(set: &OperationSet, merged: &Merged) -> MergeRequest {
         lifted_holds: Vec::new(),
         archived_by: merged.draft.state.archived_by.clone(),
         begun: merged.begun,
+        untrusted: false,
         operations: 0,
         from: Vec::new(),
         state: set.state_hash(),
         questions: merged.conflicts.len() as u32,
-        removals: removals_asked(merged),
+        removals: tasks_asked(merged),
     }
 }
 
-/// Returns the tasks about whose removal a person is asked.
-fn removals_asked(merged: &Merged) -> Vec<TaskId> {
-    let asked: HashSet<&TaskKey> = merged.conflicts.iter().flat_map(|conflict| &conflict.removes).collect();
+/// Returns the tasks about whose removal, order or place a person is asked.
+fn tasks_asked(merged: &Merged) -> Vec<TaskId> {
+    let asked: HashSet<&TaskKey> = merged.conflicts.iter().flat_map(|conflict| &conflict.guarded).collect();
     let tasks = merged.keys.iter().zip(&merged.draft.tasks).filter(|(key, _)| asked.contains(key));
     tasks.map(|(_, task)| task.spec.id.clone()).collect()
 }
@@ -77,24 +78,26 @@ fn lifted_stop(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Option<
     stops.last()
 }
 
-/// Returns the last hold of a person on each task in these records, where it does not hold any more.
+/// Returns the last hold of a person on each open task that these records hold and lift.
 fn lifted_holds(set: &OperationSet, merged: &Merged, new: &[RecordId]) -> Vec<(TaskId, Hold)> {
     let mut records: Vec<&Record> = new.iter().filter_map(|id| set.get(*id)?.known()).collect();
     records.retain(|record| record.by().kind == ActorKind::Person);
     records.sort_by_key(|record| (record.clock(), record.id()));
-    let mut holds = BTreeMap::new();
+    let mut holds = HashMap::new();
     for record in records {
         for action in record.actions() {
             let Action::Set { task: Some(task), field: Field::Held, to, .. } = action else { continue };
-            let is_meant = |key: &TaskKey| key.name == task.name && key.record.starts_with(&task.record);
-            let place = merged.keys.iter().position(is_meant);
-            if let (Some(place), Some(hold)) = (place, hold_of(to, record.by())) {
-                holds.insert(place, hold);
+            if let (Some(key), Some(hold)) = (set.resolve(task, record), hold_of(to, record.by())) {
+                holds.insert(key, hold);
             }
         }
     }
-    let tasks = &merged.draft.tasks;
-    holds.into_iter().filter_map(|(place, hold)| Some((tasks.get(place)?.spec.id.clone(), hold))).collect()
+    if holds.is_empty() {
+        return Vec::new();
+    }
+    let tasks = merged.keys.iter().zip(&merged.draft.tasks);
+    let open = tasks.filter(|(_, task)| task.state.held().is_none() && !task.state.status.is_finished());
+    open.filter_map(|(key, task)| Some((task.spec.id.clone(), holds.remove(key)?))).collect()
 }
 
 /// Returns the ids that meant another task before these records arrived, with the task that each means now. Only where

@@ -110,8 +110,8 @@ struct Facts {
     /// The person who paused or rejected it.
     stopped_by: Option<String>,
     is_rejected: bool,
-    /// What that person did, of a draft.
-    draft_stopped_as: &'static str,
+    /// Whether that person cancelled a draft, and another clone opened it again.
+    is_reopened: bool,
 }
 
 impl Facts {
@@ -159,7 +159,7 @@ impl Facts {
             held: counts.held,
             stopped_by: state.stopped_by.as_ref().or_else(|| plan.rejected_by()).map(|by| by.name.clone()),
             is_rejected: !plan.rejection().is_empty(),
-            draft_stopped_as: plan.draft_stopped_as(),
+            is_reopened: plan.is_reopened_draft(),
         }
     }
 
@@ -210,7 +210,8 @@ impl Facts {
             Phase::Active => (StatusSign::Blocked, "blocked".to_owned()),
             Phase::Draft if self.is_rejected => {
                 let by = self.stopped_by.as_deref().map(|by| format!(" by {by}"));
-                (StatusSign::Rejected, format!("{}{}", self.draft_stopped_as, by.unwrap_or_default()))
+                let what = if self.is_reopened { "cancelled" } else { "rejected" };
+                (StatusSign::Rejected, format!("{what}{}", by.unwrap_or_default()))
             }
             Phase::Draft => (StatusSign::Draft, "draft".to_owned()),
         }

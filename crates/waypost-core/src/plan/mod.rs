@@ -66,7 +66,7 @@ pub struct Plan {
     running: BTreeSet<u32>,
     /// Tasks that wait for a person's answer.
     asking: BTreeSet<u32>,
-    /// Tasks about whose removal the last merge asks a person.
+    /// Tasks about whose removal, order or place the last merge asks a person.
     removals_asked: Vec<TaskId>,
     /// The number of tasks that planning marked as atomic.
     atomic: u32,

@@ -196,9 +196,6 @@ pub enum BlockReason {
     },
 }
 
-const REJECTED: &str = "rejected";
-const CANCELLED: &str = "cancelled";
-
 impl Plan {
     /// Returns the ids of all tasks that wait, directly or not, for one of these tasks.
     pub fn tasks_behind(&self, tasks: &[TaskId]) -> HashSet<TaskId> {
@@ -378,14 +375,11 @@ impl Plan {
         state.rejections.iter().find(|rejection| rejection.work == now).map(|rejection| &rejection.by)
     }
 
-    /// Says what the person did who stopped a draft. What another clone opened again is a draft, too.
-    pub fn draft_stopped_as(&self) -> &'static str {
+    /// Whether the person who stopped a draft cancelled the plan, and another clone opened it again: nobody rejected it.
+    pub fn is_reopened_draft(&self) -> bool {
         let state = &self.state;
         let has_rejected = |by: &Actor| state.rejections.iter().any(|rejection| rejection.by == *by);
-        match &state.stopped_by {
-            Some(by) if !has_rejected(by) => CANCELLED,
-            Some(_) | None => REJECTED,
-        }
+        state.stopped_by.as_ref().is_some_and(|by| !has_rejected(by))
     }
 
     /// Says who rejected the plan as it is now, and why; empty if nobody did.
@@ -395,7 +389,7 @@ impl Plan {
             return String::new();
         }
         match (&state.stopped_by, state.reason.as_str()) {
-            (Some(by), _) if self.draft_stopped_as() == CANCELLED => {
+            (Some(by), _) if self.is_reopened_draft() => {
                 format!("{by} cancelled it, and it was opened again in another clone")
             }
             (Some(by), "") => format!("{by} rejected it"),

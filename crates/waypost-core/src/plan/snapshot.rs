@@ -54,7 +54,7 @@ struct Graph {
     held: Vec<u32>,
     /// Tasks that planning marked as atomic.
     atomic: Vec<u32>,
-    /// Tasks about whose removal the last merge asks a person.
+    /// Tasks about whose removal, order or place the last merge asks a person.
     removals_asked: Vec<TaskId>,
 }
 

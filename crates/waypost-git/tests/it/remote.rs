@@ -164,9 +164,12 @@ fn shallow_and_partial_clones_read_and_push() {
     a.sync();
     git(&bare, &["config", "uploadpack.allowFilter", "true"]);
     let address = format!("file://{}", bare.display());
-    for (name, option) in
-        [("shallow", "--depth=1"), ("single", "--single-branch"), ("partial", "--filter=blob:none")]
-    {
+    for (name, option) in [
+        ("shallow", "--depth=1"),
+        ("single", "--single-branch"),
+        ("partial", "--filter=blob:none"),
+        ("treeless", "--filter=tree:0"),
+    ] {
         let path = folder.path().join(name);
         git(folder.path(), &["clone", "--quiet", option, &address, path.to_str().unwrap()]);
         let clone = folder.open(path);
@@ -178,7 +181,7 @@ fn shallow_and_partial_clones_read_and_push() {
         assert!(clone.lines().0.contains(&"a1".to_owned()), "{name}");
     }
     a.sync();
-    assert_eq!(a.lines().0.len(), 6);
+    assert_eq!(a.lines().0.len(), 7);
 }
 
 impl Clone {

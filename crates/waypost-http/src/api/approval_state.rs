@@ -35,58 +35,14 @@ impl ApprovalSummary {
         let VersionRecord { version, at, actor, .. } = entry;
         let event = |fields: Value| fields.as_object().map(|fields| (*version, fields.clone()));
         for one in &entry.events {
-            match one {
-                Event::ApprovalRequested { message } => {
-                    let fields = json!({ "standing": "requested", "requested_by": actor, "requested_at": at, "message": message });
-                    self.requested = event(fields);
-                }
-                Event::PlanRejected { by, reason } => {
-                    self.rejected =
-                        event(json!({ "standing": "rejected", "by": by, "at": at, "reason": reason }));
-                }
-                Event::ApprovalVoided {} => self.voided = event(json!({ "standing": "voided", "at": at })),
-                Event::PlanCreated { .. }
-                | Event::PlanRevised { .. }
-                | Event::PlanRestored { .. }
-                | Event::PlanMerged { .. }
-                | Event::TasksAdded { .. }
-                | Event::TaskRevised { .. }
-                | Event::TasksRemoved { .. }
-                | Event::TaskMoved { .. }
-                | Event::TasksReordered { .. }
-                | Event::TasksReset { .. }
-                | Event::PlanApproved { .. }
-                | Event::StartRefused { .. }
-                | Event::PlanActivated { .. }
-                | Event::PlanPaused { .. }
-                | Event::PlanResumed { .. }
-                | Event::PlanFinished { .. }
-                | Event::PlanArchived { .. }
-                | Event::PlanUnarchived { .. }
-                | Event::TaskQueued { .. }
-                | Event::TaskStarted { .. }
-                | Event::TaskProgressed { .. }
-                | Event::TaskDone { .. }
-                | Event::TaskReported { .. }
-                | Event::TaskFailed { .. }
-                | Event::TaskReleased { .. }
-                | Event::QuestionAsked { .. }
-                | Event::QuestionAnswered { .. }
-                | Event::GateRecorded { .. }
-                | Event::TaskSkipped { .. }
-                | Event::TasksCancelled { .. }
-                | Event::TasksRetried { .. }
-                | Event::TaskRefined { .. }
-                | Event::DigestAttached { .. }
-                | Event::TokensCharged { .. }
-                | Event::TaskRolledBack { .. }
-                | Event::OutputReceived { .. }
-                | Event::OutputWithdrawn { .. }
-                | Event::TaskHeld { .. }
-                | Event::TaskUnheld { .. }
-                | Event::TaskCommented { .. }
-                | Event::TaskLabeled { .. }
-                | Event::TaskAssigned { .. } => {}
+            if let Event::ApprovalRequested { message } = one {
+                let fields = json!({ "standing": "requested", "requested_by": actor, "requested_at": at, "message": message });
+                self.requested = event(fields);
+            } else if let Event::PlanRejected { by, reason } = one {
+                self.rejected =
+                    event(json!({ "standing": "rejected", "by": by, "at": at, "reason": reason }));
+            } else if let Event::ApprovalVoided {} = one {
+                self.voided = event(json!({ "standing": "voided", "at": at }));
             }
         }
         self.version = *version;

@@ -30,6 +30,8 @@ const LOG_BYTES_DEFAULT: u64 = 64 * 1024;
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes of a piece of a log that is sent as a whole.
 const PIECE_BYTES: u64 = 256 * 1024;
+/// Bytes of a log whose lines are counted to number those of its end.
+const COUNTED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The response header with the size of the whole log, in bytes.
 const LOG_BYTES: &str = "x-waypost-log-bytes";
 /// The response header with the number that the first line of the text has in the file.
@@ -172,10 +174,14 @@ impl Attempt {
         }
     }
 
-    /// Returns the number that the first line of the end of the log has in its file; `None` if the file is not here.
+    /// Returns the number that the first line of the end of the log has in its file; `None` if the file is not here, or too
+    /// long to count.
     fn first_line(&self, api: &Api, text: &str, total: u64) -> Option<u64> {
         if total <= text.len() as u64 {
             return Some(1);
+        }
+        if total > COUNTED_BYTES_MAX {
+            return None;
         }
         let file = open_log(&log_path(&api.logs, &self.plan, &self.task, self.number)).ok()?;
         let (mut file, mut lines, mut piece) = (file.take(total), 0_u64, vec![0; PIECE_BYTES as usize]);

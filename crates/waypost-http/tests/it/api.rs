@@ -608,6 +608,11 @@ fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
     assert!(!end.text.contains("first"));
     assert_eq!(end.head("x-waypost-log-bytes"), "13", "what is left out can be told");
     assert_eq!(end.head("x-waypost-log-line"), "2", "lines keep their numbers");
+    // Of a huge one they are not counted: nobody waits for that.
+    let huge = |bytes| std::fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+    huge(257 * 1024 * 1024);
+    assert_eq!(desk.get("/plans/p/tasks/a/log?tail=10").head("x-waypost-log-line"), "");
+    huge(13);
     assert_eq!(
         desk.get("/plans/p/tasks/a/log/times").ok()["times"],
         json!([]),

@@ -206,10 +206,11 @@ impl<'a> Merge<'a> {
     /// A task with children has no work of its own.
     pub(super) fn keep_groups_without_work(&mut self, children: &[Vec<u32>]) {
         for task in 0..self.specs.len() as u32 {
-            if children[task as usize].is_empty() || self.specs[task as usize].work.is_none() {
+            if children[task as usize].is_empty() {
                 continue;
             }
-            self.specs[task as usize].work = None;
+            let Some(work) = self.specs[task as usize].work.take() else { continue };
+            let to = VersionValue::Field(serde_json::to_value(&work).unwrap_or_default());
             let about: Vec<(At, RecordId)> = self
                 .set
                 .about(&self.keys[task as usize])
@@ -234,7 +235,7 @@ impl<'a> Merge<'a> {
             self.pending.push(Pending {
                 task: Some(task),
                 kind: ConflictKind::WorkOfGroup,
-                sides: vec![Side { record: self.reading.record(record), to: VersionValue::Shown, act: None }],
+                sides: vec![Side { record: self.reading.record(record), to, act: None }],
                 shown: None,
                 answers: &[AnswerKind::Dismiss],
                 tasks: Vec::new(),

@@ -6,8 +6,7 @@ use waypost_core::{
 
 use super::pending::{Pending, Side, SideAct};
 use super::reading::OutcomeWrite;
-use super::register::At;
-use super::register::Write;
+use super::register::{At, Write};
 use super::result::{AnswerKind, ConflictKind, Disposition, VersionValue};
 use super::{Added, Merge, add_tokens};
 use crate::action::{Action, ActionRef, OutcomeKind};

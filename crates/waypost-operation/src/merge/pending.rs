@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::result::{AnswerKind, Conflict, ConflictKind, ConflictVersion, VersionValue};
+use super::result::{AnswerKind, Conflict, ConflictKind, ConflictVersion, VersionValue, who};
 use crate::action::ActionRef;
 use crate::ids::{RecordId, TaskRef};
 use crate::record::Record;
@@ -63,7 +63,7 @@ impl Pending<'_> {
                 .as_ref()
                 .map_or_else(|| keys[task as usize].name.to_string(), ToString::to_string)
         };
-        let who = |record: &Record| format!("{} ({})", record.by(), record.from());
+        let who = |record: &Record| who(record.by(), record.from());
         let path: Vec<String> = self.tasks.iter().map(|&task| name(task)).collect();
         let first = self.sides.first().map(|side| who(side.record)).unwrap_or_default();
         let other = self.by.map(who);
@@ -71,7 +71,8 @@ impl Pending<'_> {
         let with = other.as_ref().map(|by| format!(" with what {by} did")).unwrap_or_default();
         let text = match &self.kind {
             ConflictKind::Field(field) => {
-                let writers: Vec<String> = self.sides.iter().map(|side| who(side.record)).collect();
+                let mut writers: Vec<String> = self.sides.iter().map(|side| who(side.record)).collect();
+                writers.dedup();
                 format!("{} set {field} to different values", writers.join(" and "))
             }
             ConflictKind::Outcome => {
@@ -151,6 +152,7 @@ impl Pending<'_> {
             value: if side.act.is_some() { did(side) } else { value(&side.to) },
             to: side.to.clone(),
         });
+        let sides = self.sides.iter().map(|side| side.record);
         Conflict {
             task: self.task.and_then(|task| names[task as usize].clone()),
             subject: self.kind.subject(),
@@ -158,16 +160,22 @@ impl Pending<'_> {
             shown: self.shown,
             answers: self.answers.to_vec(),
             key: self.task.map(|task| keys[task as usize].clone()),
-            removes: match self.kind {
-                ConflictKind::Removal => self.tasks.iter().map(|&task| keys[task as usize].clone()).collect(),
+            guarded: match self.kind {
+                ConflictKind::Removal | ConflictKind::Dependency | ConflictKind::Parent => {
+                    self.tasks.iter().map(|&task| keys[task as usize].clone()).collect()
+                }
+                ConflictKind::WorkOfGroup => {
+                    self.task.iter().map(|&task| keys[task as usize].clone()).collect()
+                }
                 ConflictKind::Field(_)
                 | ConflictKind::Outcome
-                | ConflictKind::Dependency
-                | ConflictKind::Parent
-                | ConflictKind::WorkOfGroup
                 | ConflictKind::Delete
                 | ConflictKind::Archive => Vec::new(),
             },
+            authors: sides
+                .chain(self.by)
+                .map(|record| (record.by().clone(), record.from().clone()))
+                .collect(),
             item: self.item,
             actions: self.actions,
             kind: self.kind,

@@ -156,15 +156,35 @@ pub struct Conflict {
     pub answers: Vec<AnswerKind>,
     #[serde(skip)]
     pub(crate) key: Option<TaskKey>,
-    /// The tasks that a removal would remove now.
+    /// The tasks that a removal would remove now, or whose order or place is the question.
     #[serde(skip)]
-    pub(crate) removes: Vec<TaskKey>,
+    pub(crate) guarded: Vec<TaskKey>,
+    /// The authors whom the text names, with the clones.
+    #[serde(skip)]
+    pub(crate) authors: Vec<(Actor, CloneTag)>,
     /// The element of a list, or the value that holds meanwhile.
     #[serde(skip)]
     pub(crate) item: Option<Value>,
     /// The actions that an answer replaces.
     #[serde(skip)]
     pub(crate) actions: Vec<ActionRef>,
+}
+
+impl Conflict {
+    /// Marks the authors whom only another clone than this one names: nobody has proved who they are.
+    pub fn mark_unverified(&mut self, own: Option<&CloneTag>) {
+        for (by, from) in self.authors.drain(..).filter(|(_, from)| own != Some(from)) {
+            self.text = self.text.replace(&who(&by, &from), &who(&by.unverified(), &from));
+        }
+        for version in self.versions.iter_mut().filter(|version| own != Some(&version.from)) {
+            version.by = version.by.unverified();
+        }
+    }
+}
+
+/// Names an author and the clone, as the text of a question does.
+pub(super) fn who(by: &Actor, from: &CloneTag) -> String {
+    format!("{by} ({from})")
 }
 
 /// One side of a conflict.

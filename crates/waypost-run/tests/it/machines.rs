@@ -27,6 +27,8 @@ use crate::own_plan;
 use crate::world::job;
 use crate::wrapped::{Moment, Wrapped};
 
+/// How long a call of the store takes for a worker that is far away.
+const FAR: Duration = Duration::from_millis(200);
 /// How long a test waits for workers before it gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -76,6 +78,20 @@ impl Place {
         Arc::new(PlanStore::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
     }
 
+    /// The store as a machine sees it that is far away: each read, and the answer to each write, takes its time.
+    fn plans_from_afar(&self) -> Arc<PlanStore> {
+        let inner: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(&self.root.join("shared.db"), Durability::Relaxed).unwrap());
+        let fault = |moment: Moment| {
+            if matches!(moment, Moment::Read | Moment::Answer) {
+                std::thread::park_timeout(FAR);
+            }
+            Ok(())
+        };
+        let reach = Some(SharingScope::Machines);
+        Arc::new(PlanStore::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
+    }
+
     fn around(&self, name: &str) -> ExecutionEnv {
         ExecutionEnv {
             workspace: self.root.join("work"),
@@ -87,6 +103,10 @@ impl Place {
     }
 
     fn worker(&self, name: &str, config: &str, patience: ExitPolicy) -> Runner {
+        self.worker_at(self.plans_noting(Arc::clone(&self.moments)), name, config, patience)
+    }
+
+    fn worker_at(&self, plans: Arc<PlanStore>, name: &str, config: &str, patience: ExitPolicy) -> Runner {
         let options = Options {
             follow: Follow::Queues(vec!["default".to_owned()]),
             after_failure: AfterFailure::KeepGoing,
@@ -97,8 +117,7 @@ impl Place {
         };
         let config = loaded(config);
         own_plan::start_all(&self.plans(), &config);
-        Runner::with(self.plans_noting(Arc::clone(&self.moments)), config, self.around(name), options)
-            .unwrap()
+        Runner::with(plans, config, self.around(name), options).unwrap()
     }
 
     fn noted(&self) -> Vec<String> {
@@ -249,6 +268,27 @@ fn a_worker_without_any_slot_gets_one_although_another_has_work_for_all_of_them(
     stop_second.say(Control::Stop);
     first.join().unwrap().unwrap();
     second.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_worker_far_away_gets_its_share_of_the_slots_that_two_others_have_work_for() {
+    let place = Place::new();
+    let plans = place.plans();
+    let text = config(2, "sleep 0.05", "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
+    submit(&plans, "long", 2_000);
+    let near = ["mill", "barn"].map(|name| begin(place.worker(name, &text, ExitPolicy::UntilAsked)));
+    until("a near start", || !plans.leases_of("mill:1:1.1", 1).unwrap().is_empty());
+    let afar = place.plans_from_afar();
+    let (far, stop_far, heard) = begin(place.worker_at(afar, "isle", &text, ExitPolicy::UntilAsked));
+    until("its tasks", || heard.started.load(Ordering::Acquire) >= 3);
+    let left = plans.with_plan(&PlanId::new("long").unwrap(), |plan| plan.counts().ready).unwrap();
+    assert!(left > 0, "it had to wait for the end of all");
+    stop_far.say(Control::Stop);
+    near.iter().for_each(|(_, stop, _)| stop.say(Control::Stop));
+    far.join().unwrap().unwrap();
+    for (ended, _, _) in near {
+        ended.join().unwrap().unwrap();
+    }
 }
 
 #[test]

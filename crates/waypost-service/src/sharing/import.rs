@@ -172,11 +172,14 @@ impl Service {
         if put.is_empty() {
             return Ok(Some(imported));
         }
-        let command = match imported.new {
+        let is_strange = new_ids.iter().any(|id| strange.contains(id));
+        let mut command = match imported.new {
             0 => None,
             _ => merge_command(&set, &mut share, tag, &new_ids),
         };
-        let is_strange = new_ids.iter().any(|id| strange.contains(id));
+        if let Some(Command::Merge(request)) = &mut command {
+            request.untrusted = is_strange || !shared.trusted;
+        }
         match shared.trusted {
             true if is_strange => put.push(rows::withheld_row(plan, "")),
             false if imported.new > 0 => put.push(rows::withheld_row(plan, &shared.address)),

@@ -217,12 +217,7 @@ impl Service {
         let set = self.plans().store().query(|read| rows::records(read, plan))?;
         let mut found = questions_of(plan, &set);
         let tag = self.clone_tag()?;
-        for version in found.iter_mut().flat_map(|question| &mut question.conflict.versions) {
-            // What another clone says of its author, nobody has proved.
-            if tag.as_ref() != Some(&version.from) {
-                version.by = version.by.unverified();
-            }
-        }
+        found.iter_mut().for_each(|question| question.conflict.mark_unverified(tag.as_ref()));
         let found: Arc<[MergeQuestion]> = found.into();
         self.asked().put(plan, set.len(), &found);
         Ok(found)

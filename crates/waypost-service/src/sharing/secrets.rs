@@ -1,7 +1,8 @@
 //! Looks for secrets in a plan before it is shared: everybody who can read the repository can read it, for good.
 
 use serde::Serialize;
-use waypost_core::{Json, Plan, PlanId, Task, TaskId};
+use serde_json::Value;
+use waypost_core::{Plan, PlanId, TaskId};
 use waypost_text::secret_in;
 
 /// What becomes of a plan with something that looks like a secret.
@@ -22,7 +23,7 @@ pub struct FoundSecret {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The field.
-    pub field: &'static str,
+    pub field: String,
     /// How the secret begins.
     pub beginning: &'static str,
 }
@@ -37,45 +38,33 @@ impl std::fmt::Display for FoundSecret {
     }
 }
 
-/// Returns what looks like a secret in the texts of a plan.
+/// Returns what looks like a secret in the texts of a plan, whatever they are.
 pub(super) fn secrets_of(plan: &Plan) -> Vec<FoundSecret> {
-    let spec = plan.spec();
-    let mut texts = vec![
-        ("title", spec.title.as_str()),
-        ("goal", &spec.goal),
-        ("status", &spec.status),
-        ("body", &spec.body),
-    ];
-    texts.extend(spec.foreign.0.values().map(|json| ("foreign", json.as_str())));
-    let mut found = secrets_in(plan, None, texts);
-    for (task, _) in plan.tasks() {
-        found.extend(secrets_in(plan, Some(&task.spec.id), texts_of(task)));
-    }
-    found
-}
-
-fn texts_of(task: &Task) -> Vec<(&'static str, &str)> {
-    let (spec, state) = (&task.spec, &task.state);
-    let mut texts = vec![("description", spec.description.as_str()), ("notes", &spec.notes)];
-    let work = [("work", &spec.work), ("check", &spec.check)].into_iter();
-    texts.extend(work.filter_map(|(field, work)| Some((field, work.as_ref()?.inputs.as_str()))));
-    let notes = spec.thinking.as_deref();
-    texts.extend(notes.and_then(|notes| notes.reasoning.as_deref()).map(|text| ("reasoning", text)));
-    texts.extend(spec.foreign.0.values().map(|json| ("foreign", json.as_str())));
-    let results = [("result", &state.result), ("error", &state.error), ("reason", &state.reason)].into_iter();
-    texts.extend(results.filter_map(|(field, text)| Some((field, text.as_deref()?))));
-    texts.extend(state.output.as_ref().map(Json::as_str).map(|text| ("output", text)));
-    texts.extend(state.comments().iter().map(|comment| ("comments", comment.text.as_str())));
-    texts
-}
-
-fn secrets_in(plan: &Plan, task: Option<&TaskId>, texts: Vec<(&'static str, &str)>) -> Vec<FoundSecret> {
-    let mut found: Vec<FoundSecret> = Vec::new();
-    for (field, text) in texts {
-        if let Some(beginning) = secret_in(text) {
-            found.push(FoundSecret { plan: plan.id().clone(), task: task.cloned(), field, beginning });
+    let mut found = Vec::new();
+    let mut look = |task: Option<&TaskId>, part: serde_json::Result<Value>| {
+        let fields = part.ok().and_then(|part| part.as_object().cloned()).unwrap_or_default();
+        for (field, value) in fields {
+            if let Some(beginning) = secret_within(&value) {
+                found.push(FoundSecret { plan: plan.id().clone(), task: task.cloned(), field, beginning });
+            }
         }
+    };
+    look(None, serde_json::to_value(plan.spec()));
+    look(None, serde_json::to_value(plan.state()));
+    for (task, _) in plan.tasks() {
+        look(Some(&task.spec.id), serde_json::to_value(&task.spec));
+        look(Some(&task.spec.id), serde_json::to_value(&task.state));
     }
-    found.dedup();
     found
+}
+
+fn secret_within(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(text) => secret_in(text),
+        Value::Array(values) => values.iter().find_map(secret_within),
+        Value::Object(fields) => {
+            fields.iter().find_map(|(key, value)| secret_in(key).or_else(|| secret_within(value)))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }

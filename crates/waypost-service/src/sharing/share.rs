@@ -202,7 +202,7 @@ impl Service {
     }
 
     /// Refuses to share plans that git tracks as files: a checkout would take versions back that have left already.
-    fn refuse_tracked(&self, shared: &SharedBranch) -> Result<(), SharingError> {
+    pub(super) fn refuse_tracked(&self, shared: &SharedBranch) -> Result<(), SharingError> {
         let location = self.plans().store().location();
         let Some(folder) = location.strip_prefix("file:").map(Path::new) else { return Ok(()) };
         if !shared.repository.tracks(folder)? {
@@ -214,7 +214,7 @@ impl Service {
                 "git tracks the plans in {name} as files, and a checkout would take back what was shared"
             ),
             hint: format!(
-                "run `git rm -r --cached {name}`, add it to .gitignore and commit that; then share the plans"
+                "run `git rm -r --cached {name}`, add it to .gitignore and commit that; then run the command again"
             ),
         })
     }

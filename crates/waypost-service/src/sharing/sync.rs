@@ -83,6 +83,10 @@ impl Service {
 
     /// Brings this clone and the remote together.
     pub fn sync(&self, shared: &SharedBranch, options: &SyncOptions) -> Result<SyncReport, SharingError> {
+        if let Err(error) = self.refuse_tracked(shared) {
+            self.note_remote_problem(&error.to_string())?;
+            return Err(error);
+        }
         let lock = self.sharing_lock()?;
         let mut run = Run::new(self, shared)?;
         shared.branch().clean()?;

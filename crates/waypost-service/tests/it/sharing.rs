@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use waypost_core::{Actor, ActorKind, EffectiveStatus, Phase, Plan, QuestionRequest, TaskId};
+use waypost_core::{
+    Actor, ActorKind, Dependency, EffectiveStatus, Phase, Plan, QuestionRequest, TaskChanges, TaskId,
+};
 use waypost_service::{
     AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef,
     SecretScan, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
@@ -251,6 +253,8 @@ fn whom_only_another_clone_names_is_not_shown_as_proved() {
         open[0].conflict.versions.iter().map(|version| version.by.to_string()).collect();
     versions.sort();
     assert_eq!(versions, ["person:a (unverified)", "person:b"]);
+    let text = &open[0].conflict.text;
+    assert!(text.contains("person:a (unverified) (") && text.contains("person:b ("), "{text}");
     // It is known now, and the next import does not bring it again.
     let before = authors(&b);
     a.note("p", "one", "more");
@@ -277,6 +281,35 @@ fn an_agent_ends_what_it_had_claimed_before_the_plan_was_withheld() {
     };
     assert!(report(&id("one")).unwrap().changed);
     assert_eq!(report(&id("two")).unwrap_err().hint(), Hint::TrustRemote);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn what_nobody_trusts_starts_no_machine_work_of_a_plan_that_runs_here() {
+    let ground = Ground::new();
+    let (a, mut b) = (ground.clone("a"), ground.clone("b"));
+    b.shared.trusted = false;
+    let mut deploy = waypost_testkit::task("deploy", &["build"]);
+    let (executor, inputs) = ("human".to_owned(), waypost_core::Json::empty_object());
+    deploy.work = Some(Box::new(waypost_core::Work { executor, inputs, shape: None }));
+    let draft = waypost_testkit::plan_of([waypost_testkit::task("build", &[]), deploy]);
+    let options = waypost_service::CreateOptions { id: Some(plan("p")), ..Default::default() };
+    b.service.create(&b.by, draft, options).unwrap();
+    b.service.share(&b.by, &b.shared, &[plan("p")]).unwrap();
+    b.service.activate(&b.by, &plan("p"), Guard::NONE).unwrap();
+    b.sync();
+    a.sync();
+    a.done("p", "build", "built").unwrap();
+    a.sync();
+    b.sync();
+    let held = |clone: &Clone| {
+        let read = |plan: &waypost_core::Plan| {
+            let of = |id| plan.task(id).unwrap().state.clone();
+            (of("build").status, of("deploy").held().map(|hold| hold.by.to_string()))
+        };
+        clone.service.read(&plan("p"), read).unwrap()
+    };
+    assert_eq!(held(&b), (waypost_core::Status::Done, Some("system:import".to_owned())));
 }
 
 #[test]
@@ -420,6 +453,10 @@ fn a_plan_with_what_looks_like_a_secret_is_shared_only_on_request() {
     let refused = a.service.share(&a.by, &a.shared, &[plan("p")]).unwrap_err();
     assert!(refused.to_string().starts_with("p/one notes (ghp_…) may hold a secret"), "{refused}");
     assert_eq!((refused.code().as_str(), a.tip()), ("secrets", None));
+    let labels = vec!["ghp_0123456789abcdefABCDEF0123".to_owned()];
+    a.edit("p", EditOp::LabelTask { task: id("one"), labels }).unwrap();
+    let refused = a.service.share(&a.by, &a.shared, &[plan("p")]).unwrap_err().to_string();
+    assert!(refused.contains("p/one notes (ghp_…)") && refused.contains("p/one labels (ghp_…)"), "{refused}");
     let shared = a.service.share_with(&a.by, &a.shared, &[plan("p")], SecretScan::Allow).unwrap();
     assert_eq!(shared.plans, [plan("p")]);
 }
@@ -670,6 +707,42 @@ fn a_person_s_edit_that_knows_both_values_settles_the_question_and_an_agent_s_do
     a.note("p", "one", "Use both");
     assert_eq!(a.service.question_count(&plan("p")).unwrap(), 0);
     assert_eq!(a.service.inbox().unwrap().totals.get(&InboxKind::Conflict), None);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn no_agent_changes_the_order_or_the_work_that_a_person_is_asked_about() {
+    let (_ground, mut a, b) = two();
+    let on = |task: &[&str]| TaskChanges {
+        depends_on: Some(task.iter().map(|task| Dependency::Task(id(task))).collect()),
+        ..TaskChanges::default()
+    };
+    a.revise("p", "one", on(&["two"])).unwrap();
+    b.revise("p", "two", on(&["one"])).unwrap();
+    let group = a.add("p", "group");
+    settle(&[&a, &b], "p");
+    let kid = a.add("p", "kid");
+    let (parent, position) = (Some(Some(group.clone())), waypost_core::Position::Last);
+    a.edit("p", EditOp::MoveTask { task: kid.clone(), parent, position }).unwrap();
+    let (executor, inputs) = ("shell".to_owned(), waypost_core::Json::empty_object());
+    let work = Some(Some(waypost_core::Work { executor, inputs, shape: None }));
+    b.revise("p", group.as_str(), TaskChanges { work, ..TaskChanges::default() }).unwrap();
+    settle(&[&a, &b], "p");
+    let asked = a.service.open_questions(Some(&plan("p"))).unwrap().remove(0).questions;
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked.iter().any(|asked| asked.conflict.versions[0].value.contains("shell")), "{asked:?}");
+    let person = std::mem::replace(&mut a.by, Caller::new(Actor::agent("robin")));
+    // One of them depends on the other; that the other depends on it, too, is set aside.
+    let refused: Vec<String> = ["one", "two"]
+        .iter()
+        .filter_map(|task| Some(a.revise("p", task, on(&[])).err()?.to_string()))
+        .collect();
+    assert!(matches!(&refused[..], [one] if one.contains("only a person")), "{refused:?}");
+    assert!(a.remove("p", kid.as_str()).is_err());
+    assert_eq!(a.service.question_count(&plan("p")).unwrap(), 2);
+    a.by = person;
+    ["one", "two"].iter().for_each(|task| a.revise("p", task, on(&[])).unwrap());
+    assert_eq!(a.service.question_count(&plan("p")).unwrap(), 1);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use waypost_core::Draft;
+use waypost_formats::jaato::{plans_of_store, write_store};
 use waypost_formats::{Dialect, Form, Loss, write, write_many};
 
 use waypost_cli::context::Context;
@@ -159,9 +160,19 @@ impl Export {
                 "name one plan, or choose jaato, whose store files hold several",
             ));
         }
-        let written = match drafts.as_slice() {
-            [draft] => write(draft, self.format, form),
-            drafts => write_many(drafts, self.format, form),
+        let known = match &self.output {
+            Some(path) if self.force && self.format == Dialect::Jaato && path.is_file() => {
+                Some(files::read(&path.display().to_string())?)
+            }
+            Some(_) | None => None,
+        };
+        // The other plans of jaato's store stay in it.
+        let store = known.as_deref().and_then(plans_of_store);
+        let is_store = store.is_some();
+        let written = match (drafts.as_slice(), store) {
+            (drafts, Some(store)) => write_store(drafts, form, store),
+            ([draft], None) => write(draft, self.format, form),
+            (drafts, None) => write_many(drafts, self.format, form),
         };
         let writing = written.map_err(|error| Failure::unreadable("export", error))?;
         report_losses(context, &writing.losses, self.format, self.strict)?;
@@ -175,7 +186,14 @@ impl Export {
             context.out.whole_lines(&writing.text);
             return Ok(());
         };
-        files::write(path, &writing.text, self.force)?;
+        match known.filter(|_| is_store) {
+            Some(known) if !files::replace(path, &known, &writing.text)? => {
+                let message = format!("{} was changed meanwhile; nothing was written", path.display());
+                return Err(Failure::failed(message, "run the command again"));
+            }
+            Some(_) => {}
+            None => files::write(path, &writing.text, self.force)?,
+        }
         if let [draft] = drafts.as_slice() {
             keep_index(path, self.format, draft)?;
         }

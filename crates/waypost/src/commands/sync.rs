@@ -57,7 +57,8 @@ impl Sync {
         if options.fetch {
             thread::spawn(move || {
                 if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                    let what = "still syncing: a remote that does not answer is given up after 120 seconds";
+                    let what = "still syncing: large plans take a while, and a remote that does not answer is given up after 120 \
+                                seconds";
                     background.out.note_now(what);
                 }
             });

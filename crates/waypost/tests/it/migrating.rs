@@ -103,7 +103,10 @@ fn sections() -> [Section; 6] {
                 ("waypost done plan_77 step_1", &["step_1 is done"]),
                 ("waypost export plan_77", &[]),
             ],
-            changed: &[(".jaato/plans.json", &["\"status\": \"completed\"", "\"smooth\": true"])],
+            changed: &[(
+                ".jaato/plans.json",
+                &["\"status\": \"completed\"", "\"smooth\": true", "\"plan_78\": {", "Mow the lawn"],
+            )],
         },
     ]
 }
@@ -196,12 +199,16 @@ fn jaato() -> String {
             "started_at": null, "completed_at": null, "result": null, "error": null,
         })
     };
-    let plan = json!({
-        "plan_id": "plan_77", "title": "Paint the fence", "created_at": "2026-05-01T12:00:00Z", "status": "active",
-        "started": false, "steps": [step(1, "Sand"), step(2, "Paint")], "current_step": null,
-        "completed_at": null, "summary": null, "context": {},
-    });
-    serde_json::to_string_pretty(&json!({ "plan_77": plan })).unwrap()
+    let plan = |id: &str, title: &str| {
+        json!({
+            "plan_id": id, "title": title, "created_at": "2026-05-01T12:00:00Z", "status": "active",
+            "started": false, "steps": [step(1, "Sand"), step(2, "Paint")], "current_step": null,
+            "completed_at": null, "summary": null, "context": {},
+        })
+    };
+    let plans =
+        json!({ "plan_77": plan("plan_77", "Paint the fence"), "plan_78": plan("plan_78", "Mow the lawn") });
+    serde_json::to_string_pretty(&plans).unwrap()
 }
 
 fn page() -> String {

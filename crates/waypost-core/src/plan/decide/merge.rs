@@ -3,9 +3,10 @@
 //! Nothing here makes a plan active, creates an attempt or lifts a stop or a hold. What somebody ended elsewhere ends here,
 //! and a stop holds here, too.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::Plan;
+use super::super::slot::NONE;
 use super::Decision;
 use crate::merge_request::{ARCHIVED_ELSEWHERE, ENDED_ELSEWHERE, MergeRequest, StopKind};
 use crate::{
@@ -25,11 +26,8 @@ impl Plan {
         if !problems.is_empty() {
             return Err(Refusal::Invalid { problems });
         }
-        let mut request = self.with_claims_marked(request);
+        let request = self.with_claims_marked(request);
         if self.version == 0 {
-            // What was stopped and resumed before the plan came here does not hold it.
-            request.lifted_stop = None;
-            request.lifted_holds.clear();
             let mut draft = request.draft.clone();
             draft.state.archived = false;
             for task in draft.tasks.iter_mut().filter(|task| was_open_at_end(&task.state)) {
@@ -68,9 +66,7 @@ impl Plan {
         let mut draft = self.as_written_here(&request.draft);
         for (id, hold) in &request.lifted_holds {
             let task = draft.tasks.iter_mut().find(|task| task.spec.id == *id);
-            if let Some(task) =
-                task.filter(|task| task.state.held().is_none() && !task.state.status.is_finished())
-            {
+            if let Some(task) = task {
                 task.state.change_aside(|aside| aside.held = Some(hold.clone()));
             }
         }
@@ -104,6 +100,13 @@ impl Plan {
                 }
                 events.extend(states);
             }
+        }
+        if request.untrusted {
+            let holds = after.holds_behind(&events);
+            for event in &holds {
+                after.evolve(event, at);
+            }
+            events.extend(holds);
         }
         let voided = self.voided_by_import(&events, at, request);
         if let Some(event) = &voided {
@@ -403,6 +406,37 @@ impl Plan {
             let reason = "it was to be done again elsewhere; lift the hold to run it here again".to_owned();
             events.push(Event::TaskHeld { task, by: Actor::system(IMPORT_ACTOR), reason });
         }
+    }
+
+    /// Returns the holds of the machine work that an import would let start: what it waited for was done or skipped by
+    /// records that nobody trusts here.
+    fn holds_behind(&self, import: &[Event]) -> Vec<Event> {
+        if !matches!(self.state.phase, Phase::Active | Phase::Paused) {
+            return Vec::new();
+        }
+        let mut behind = BTreeSet::new();
+        for event in import {
+            let (Event::TaskDone { task, .. } | Event::TaskSkipped { task, .. }) = event else { continue };
+            let mut at = self.find(task.as_str()).unwrap_or(NONE);
+            while at != NONE {
+                behind.extend(self.slot(at).after.iter().flat_map(|&next| self.family(next)));
+                at = self.slot(at).parent;
+            }
+        }
+        let tasks = behind.into_iter().map(|number| self.at(number));
+        let starts = tasks.filter(|task| {
+            let state = &task.state;
+            task.spec.work.is_some() && state.status == Status::Pending && state.held().is_none()
+        });
+        let reason =
+            "what it depends on was ended by records that nobody trusts here; lift the hold to run it";
+        let (by, reason) = (Actor::system(IMPORT_ACTOR), reason.to_owned());
+        let hold = |task: &Task| Event::TaskHeld {
+            task: task.spec.id.clone(),
+            by: by.clone(),
+            reason: reason.clone(),
+        };
+        starts.map(hold).collect()
     }
 
     /// Returns the events that stop the plan here as well.

@@ -30,7 +30,18 @@ impl Plan {
                 tasks.iter().try_for_each(|task| self.keeps_order(task, true))?;
             }
             if let Event::TasksRemoved { tasks } = event {
-                self.keeps_asked_removals(by, tasks)?;
+                let parents = tasks.iter().filter_map(|task| self.parent_of(task));
+                self.keeps_asked(by, self.families(tasks).chain(parents))?;
+            }
+            if let Event::TaskRevised { task } = event
+                && let Some(number) = self.find(task.id.as_str())
+                && (&self.spec_of(number).depends_on, &self.spec_of(number).work)
+                    != (&task.depends_on, &task.work)
+            {
+                self.keeps_asked(by, [number])?;
+            }
+            if let Event::TaskMoved { task, .. } = event {
+                self.keeps_asked(by, self.find(task.as_str()).into_iter().chain(self.parent_of(task)))?;
             }
             if let Event::TasksAdded { tasks, .. } = event {
                 self.keeps_checks(by, self.parents_of(tasks))?;
@@ -164,9 +175,7 @@ impl Plan {
         let Some(by) = stopped_by else { return Ok(()) };
         let (did, reason) = match self.state.phase {
             Phase::Paused => ("paused the plan", &self.state.reason),
-            Phase::Draft if self.draft_stopped_as() == "cancelled" => {
-                ("cancelled the plan", &self.state.summary)
-            }
+            Phase::Draft if self.is_reopened_draft() => ("cancelled the plan", &self.state.summary),
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
                 ("rejected the plan", &self.state.reason)
             }
@@ -251,13 +260,17 @@ impl Plan {
         self.keep_each_held(self.line(number).skip(1).filter(|above| !new.contains(above)))
     }
 
-    /// Refuses to remove a task while a person is asked whether to remove it.
-    fn keeps_asked_removals(&self, by: &Actor, tasks: &[TaskId]) -> Result<(), Refusal> {
-        let is_asked = |number: u32| self.removals_asked.contains(&self.spec_of(number).id);
-        match self.families(tasks).any(is_asked) {
+    /// Refuses to remove tasks, or to change their order or place, while a person is asked about it.
+    fn keeps_asked(&self, by: &Actor, tasks: impl IntoIterator<Item = u32>) -> Result<(), Refusal> {
+        let is_asked = |number| self.removals_asked.contains(&self.spec_of(number).id);
+        match !self.removals_asked.is_empty() && tasks.into_iter().any(is_asked) {
             true => Err(Refusal::OnlyAPerson { what: ANSWER_MERGE, by: by.clone() }),
             false => Ok(()),
         }
+    }
+
+    fn parent_of(&self, task: &TaskId) -> Option<u32> {
+        self.line(self.find(task.as_str())?).nth(1)
     }
 
     /// Refuses to give children to a task with a check: it would be done with them, without the evidence.
