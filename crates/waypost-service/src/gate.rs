@@ -748,6 +748,7 @@ fn undoing(plan: &Plan, command: &Command) -> PersonAct {
         (Command::Unarchive, PersonVerb::Unarchive),
         (Command::RetryPlan, PersonVerb::Retry),
         (Command::Resume, PersonVerb::Resume),
+        (Command::Activate, PersonVerb::Run),
     ];
     let known = verbs.iter().find(|(known, _)| known == command);
     PersonAct::on_plan(known.map_or(PersonVerb::Edit, |(_, verb)| *verb), plan.id())
