@@ -1,8 +1,10 @@
 //! What a newcomer meets: the demo, the example, a plan that nothing here can run, and what a shell completes.
 
 use std::fs;
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use waypost_core::Phase;
 
 use crate::examples::stored;
@@ -228,6 +230,20 @@ fn a_task_for_a_person_waits_for_a_person_and_not_for_a_worker() {
 }
 
 #[test]
+fn a_demo_whose_terminal_closes_leaves_no_folder() {
+    let workspace = Workspace::new();
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let mut demo =
+        command.args(["demo", "--plain"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("start ")));
+    kill_process(Pid::from_child(&demo), Signal::HUP).unwrap();
+    lines.for_each(drop);
+    assert!(demo.wait().unwrap().code().is_some(), "it ends by itself");
+    assert_eq!(fs::read_dir(workspace.root.join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
 fn submit_says_what_it_did_with_a_plan_of_the_store() {
     let workspace = Workspace::new();
     configure(&workspace, "");
@@ -307,19 +323,6 @@ fn opencode_has_its_file_by_two_names() {
     let text = there("opencode.jsonc").unwrap();
     assert!(text.contains("// mine") && text.contains("\"waypost\""), "{text}");
     assert!(there("opencode.json").is_err());
-}
-
-#[test]
-#[ignore = "needs git"]
-fn a_store_that_git_would_commit_is_ignored_once_a_person_agrees() {
-    let workspace = Workspace::new();
-    fs::create_dir_all(workspace.work().join(".waypost")).unwrap();
-    fs::write(workspace.work().join(".waypost/.gitignore"), "runs\n").unwrap();
-    assert!(workspace.command("git").arg("init").output().unwrap().status.success());
-    let (out, err) = ok(&workspace.waypost(&["init", "--client", "claude", "--yes"]));
-    let text = fs::read_to_string(workspace.work().join(".waypost/.gitignore")).unwrap();
-    assert_eq!(text, "*\nruns\n", "{out}{err}");
-    assert!(!err.contains("git does not ignore"), "{err}");
 }
 
 #[test]
@@ -440,13 +443,16 @@ fn a_store_that_git_would_commit_is_named_with_what_to_do() {
     fs::create_dir_all(ignore.parent().unwrap()).unwrap();
     fs::write(&ignore, "!config.toml\n").unwrap();
     let advice = "put a line `*` at the top of";
-    for words in [&["new", "Move", "--id", "move"][..], &["init", "--client", "claude"]] {
-        let (_, err) = ok(&workspace.waypost(words));
-        assert!(err.contains("git does not ignore") && err.contains(advice), "{words:?}: {err}");
-    }
+    let (_, err) = ok(&workspace.waypost(&["new", "Move", "--id", "move"]));
+    assert!(err.contains("git does not ignore") && err.contains(advice), "{err}");
     let (_, err) = ok(&workspace.waypost(&["new", "Second"]));
     assert!(!err.contains(advice), "said once: {err}");
-    fs::write(&ignore, "*\n!config.toml\n").unwrap();
+    // Like every file that is there, it is changed when a person says so.
+    let init = workspace.waypost(&["init", "--client", "claude"]);
+    assert!(init.status.code() == Some(1) && text(&init).1.contains(advice), "{init:?}");
+    let (_, err) = ok(&workspace.waypost(&["init", "--client", "claude", "--yes"]));
+    assert!(!err.contains(advice), "{err}");
+    assert_eq!(fs::read_to_string(&ignore).unwrap(), "*\n!config.toml\n");
     assert!(!git(&["status", "--short", "--untracked-files=all"]).contains("waypost.db"));
     let (_, err) = ok(&workspace.waypost(&["init", "--client", "claude"]));
     assert!(!err.contains(advice), "{err}");

@@ -225,10 +225,12 @@ fn every_example_of_the_help_runs_as_it_is_printed() {
     {
         fs::create_dir_all(workspace.root.join(folder)).unwrap();
     }
+    let signers = "[gpg \"ssh\"]\n\tallowedSignersFile = ~/.ssh/allowed_signers\n";
+    fs::write(workspace.root.join("home/.gitconfig"), signers).unwrap();
     // Programs that stand in for others, and a note of every exit code: that of a pipe is its last one's.
     let around = |options: &str, line: &str| {
         format!(
-            "generate() {{ echo; }}; dot() {{ cat; }}; jq() {{ cat; }}; touch goal.txt hook-input.json\n\
+            "generate() {{ echo; }}; dot() {{ cat; }}; jq() {{ cat; }}; echo words | tee goal.txt > hook-input.json\n\
              waypost() {{ command waypost {options} \"$@\"; echo $? >> ../codes; }}\n{line}\n"
         )
     };
