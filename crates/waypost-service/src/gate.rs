@@ -744,6 +744,10 @@ fn undoing(plan: &Plan, command: &Command) -> PersonAct {
     if let Command::UnholdTask { task } = command {
         return on_task(PersonVerb::Unhold, task);
     }
+    if let Command::RequestApproval { .. } = command {
+        // Who takes back a rejection can approve at once.
+        return PersonAct::on_plan(PersonVerb::Approve, plan.id());
+    }
     let verbs = [
         (Command::Unarchive, PersonVerb::Unarchive),
         (Command::RetryPlan, PersonVerb::Retry),

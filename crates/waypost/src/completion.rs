@@ -81,7 +81,21 @@ fn with_completers_below(command: clap::Command, program: Program) -> clap::Comm
         None => argument,
     };
     let command = command.mut_args(with_completer);
-    command.mut_subcommands(|command| with_completers_below(with_hidden_aliases(command), program))
+    command.mut_subcommands(|command| {
+        with_completers_below(without_old_spellings(with_hidden_aliases(command)), program)
+    })
+}
+
+/// Where all that a command could offer is hidden, a shell is offered that: so it has nothing.
+fn without_old_spellings(command: clap::Command) -> clap::Command {
+    let are_old = command.get_subcommands().all(clap::Command::is_hide_set);
+    match command.has_subcommands() && are_old {
+        true => {
+            let name: &'static str = command.get_name().to_owned().leak();
+            clap::Command::new(name).args(command.get_arguments().cloned())
+        }
+        false => command,
+    }
 }
 
 /// Of the names of a command a shell is offered the first by the alphabet, which is often not the one that the help teaches.

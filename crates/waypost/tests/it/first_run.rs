@@ -413,7 +413,7 @@ fn whoever_leaves_at_a_question_has_changed_nothing_and_is_told_so() {
     leaves("waypost run move", &question, "C-c", said, 130);
     assert!(stored(&workspace, "move").state().approval.is_none());
     // The demo has its own way out.
-    leaves("waypost demo", &["Enter continues, q leaves:"], "C-d", "A tour of Waypost", 0);
+    leaves("waypost demo", &["Enter continues, q leaves:"], "C-d", "The tour ends here.", 0);
     leaves("waypost demo", &["Enter continues, q leaves:"], "C-c", "the tour was interrupted", 130);
 }
 
@@ -603,6 +603,7 @@ fn a_shell_completes_plans_tasks_executors_and_queues() {
     check("waypost cl", &["claim", "close"]);
     check("waypost co", &["comment", "completions", "conflicts", "copy"]);
     check("waypost status ''", &[]);
+    check("waypost status s", &[]);
     check("waypost restore tokens ''", &["1"]);
     let all = completed(&workspace, "waypost ''");
     for (taught, alias) in [("start", "claim"), ("done", "close"), ("validate", "check"), ("list", "li")] {

@@ -218,14 +218,18 @@ impl Tour {
         }
         let mut terminal = Terminal::open().map_err(|why| Failure::failed(why, ""))?;
         let typed = match terminal.ask(&format!("\n{} ", painted(question, Look::Dim, self.color))) {
-            Ok(typed) if typed.is_empty() => return Ok(Choice::Leave),
+            // Ctrl-D.
+            Ok(typed) if typed.is_empty() => "q".to_owned(),
             Ok(typed) => typed,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Choice::Leave),
             Err(error) => return Err(unusable(error)),
         };
         Ok(match typed.trim().to_lowercase().chars().next() {
             None => Choice::Continue,
-            Some('q') => Choice::Leave,
+            Some('q') => {
+                self.say("The tour ends here.")?;
+                Choice::Leave
+            }
             Some(key) => Choice::Key(key),
         })
     }
