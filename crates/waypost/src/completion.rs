@@ -92,7 +92,8 @@ fn without_old_spellings(command: clap::Command) -> clap::Command {
     match command.has_subcommands() && are_old {
         true => {
             let name: &'static str = command.get_name().to_owned().leak();
-            clap::Command::new(name).args(command.get_arguments().cloned())
+            // `--help` is among the arguments.
+            clap::Command::new(name).disable_help_flag(true).args(command.get_arguments().cloned())
         }
         false => command,
     }
