@@ -20,6 +20,7 @@ target="${WAYPOST_TARGET:-$target}"
 releases=https://github.com/waypost/waypost/releases
 if [ -n "${WAYPOST_DOWNLOADS:-}" ]; then
     from="$WAYPOST_DOWNLOADS"
+    if [ -d "$from" ]; then from="$(cd "$from" && pwd)"; fi
 elif [ -n "${WAYPOST_VERSION:-}" ]; then
     from="$releases/download/v$WAYPOST_VERSION"
 else

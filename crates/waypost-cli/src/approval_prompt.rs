@@ -14,6 +14,8 @@ use crate::prompt::{ask_at, unusable};
 
 /// Lines of the terminal that the question needs below the preview.
 const QUESTION_ROWS: usize = 4;
+/// What to type after a preview that fits on one screen.
+const YES: &str = "yes";
 /// Characters to type after a preview that did not fit on one screen.
 const CODE_CHARACTERS: usize = 6;
 
@@ -158,7 +160,7 @@ pub fn show(terminal: &mut Terminal, preview: &Preview) -> Outcome<String> {
     }
     let rows: usize = lines.iter().map(|line| terminal.rows_of(line)).sum();
     match rows + QUESTION_ROWS <= terminal.rows() {
-        true => Ok("yes".to_owned()),
+        true => Ok(YES.to_owned()),
         false => code().map_err(unusable),
     }
 }
@@ -166,7 +168,9 @@ pub fn show(terminal: &mut Terminal, preview: &Preview) -> Outcome<String> {
 fn ask(terminal: &mut Terminal, preview: &Preview, question: &str) -> Outcome {
     let word = show(terminal, preview)?;
     let not_approved = || format!("plan {} was not approved; nothing ran", preview.plan);
-    let typed = ask_at(terminal, &format!("{question} Type {word} to approve: "));
+    // A code proves that its end was seen; nothing else would say why it is not `yes`.
+    let why = if word == YES { "" } else { " (it is longer than the screen)" };
+    let typed = ask_at(terminal, &format!("{question} Type {word} to approve{why}: "));
     let typed = typed.map_err(|failure| match failure.exit == Exit::Interrupted {
         true => Failure { message: not_approved(), ..failure },
         false => failure,

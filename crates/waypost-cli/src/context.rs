@@ -272,6 +272,16 @@ impl Context {
         shared_branch::find_with(&folders.workspace, &config, &self.store_location()?)
     }
 
+    /// Says where the plans of a store without any are: on the branch of shared plans.
+    pub fn say_shared_elsewhere(&self) {
+        if let Ok(found) = self.for_background().shared_branch()
+            && found.is_there()
+        {
+            let branch = found.branch_name();
+            self.out.say(format!("this repository shares plans ({branch}): `waypost sync` brings them here"));
+        }
+    }
+
     /// Returns what finds the branch while a command runs that stays.
     pub fn branch_finder(&self) -> FindBranch {
         // A command can be asked by several threads at once.
@@ -466,7 +476,7 @@ impl Context {
         if !said.is_empty() {
             let rest = named.len() - said.len();
             let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-            self.out.note(format!("not runnable with this configuration: {}{more}", said.join("; ")));
+            self.out.note_fact(format!("not runnable with this configuration: {}{more}", said.join("; ")));
         }
         forbidden
     }

@@ -57,11 +57,11 @@ pub struct Failure {
     pub exit: Exit,
     /// The error code for programs.
     pub code: String,
-    /// A lowercase clause: what happened, to what.
+    /// A lowercase clause: what happened, to what. Printed as it is, because it can quote a plan or a file.
     pub message: String,
-    /// Lines for people between the message and the hint.
+    /// Lines for people between the message and the hint, printed as they are.
     pub details: Vec<String>,
-    /// What to do next; may be empty.
+    /// What to do next; may be empty. Its commands in backquotes are printed as they can be typed.
     pub hint: String,
     /// Additional fields for programs.
     pub facts: Box<Map<String, Value>>,
@@ -104,6 +104,11 @@ impl Failure {
             code: "too_new".to_owned(),
             ..Self::new(Exit::Outdated, message, "update Waypost, then start it again")
         }
+    }
+
+    /// The output could not be written.
+    pub fn unwritten(error: &std::io::Error) -> Self {
+        Self::failed(format!("stdout: {error}"), "check that the output can be written")
     }
 
     /// A file could not be read or written.
@@ -192,7 +197,7 @@ impl Failure {
         let mut error = Map::new();
         error.insert("code".to_owned(), self.code.clone().into());
         // These are shown to people, also by programs; the facts stay as they are.
-        error.insert("message".to_owned(), sanitize(&typeable(&self.message)).into());
+        error.insert("message".to_owned(), sanitize(&self.message).into());
         if !self.hint.is_empty() {
             error.insert("hint".to_owned(), sanitize(&typeable(&self.hint)).into());
         }
@@ -433,6 +438,7 @@ pub fn hint_text(hint: &Hint) -> String {
                 | PersonVerb::Retry
                 | PersonVerb::Unarchive
                 | PersonVerb::Unhold
+                | PersonVerb::Run
                 | PersonVerb::Start
                 | PersonVerb::Done
                 | PersonVerb::Fail
@@ -491,7 +497,7 @@ fn of_conflict(message: String, conflict: &Conflict) -> Failure {
     let unseen = conflict.differences_total.saturating_sub(conflict.differences.len());
     if unseen > 0 {
         let more = format!("  … and {unseen} more (`waypost diff {} {}`)", conflict.plan, conflict.known);
-        failure.details.push(more);
+        failure.details.push(typeable(&more).into_owned());
     }
     let shortened = conflict.differences.iter().map(|one| differences::json(one, VALUE_BYTES_MAX));
     let facts = [

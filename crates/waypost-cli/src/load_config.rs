@@ -14,6 +14,7 @@ use waypost_store::worker_name;
 
 use crate::actor::account;
 use crate::error::{Exit, Failure, Outcome};
+use crate::runner::typeable;
 use crate::store_location::{self, FOLDER, Roots, StoreLocation};
 use crate::workspace_config::{FILE, TRUST_VARIABLE, WorkspaceConfig};
 
@@ -332,7 +333,7 @@ fn failure(bad: &BadConfig) -> Failure {
     for problem in &bad.problems {
         failure.details.push(format!("  {problem}"));
         if !problem.hint.is_empty() {
-            failure.details.push(format!("    hint: {}", problem.hint));
+            failure.details.push(format!("    hint: {}", typeable(&problem.hint)));
         }
     }
     let problems: Vec<serde_json::Value> = bad

@@ -125,18 +125,27 @@ impl Output {
         }
     }
 
-    /// Reports a note to people, or to programs in the JSON output, because it may matter to them.
+    /// Reports a note to people, or to programs in the JSON output, because it may matter to them. Its commands in
+    /// backquotes can be typed here.
     pub fn note(&mut self, words: impl AsRef<str>) {
+        self.note_fact(typeable(words.as_ref()));
+    }
+
+    /// Reports a note that quotes the text of a plan or a file: no command in it is one to be typed here.
+    pub fn note_fact(&mut self, words: impl AsRef<str>) {
         if self.json {
-            self.notes.push(typeable(words.as_ref()).into_owned());
+            self.notes.push(words.as_ref().to_owned());
         } else {
-            self.note_now(words);
+            self.write_note(words.as_ref());
         }
     }
 
     /// Reports a note to stderr at once, for programs as a JSON object: for commands whose output is not one JSON value.
     pub fn note_now(&self, words: impl AsRef<str>) {
-        let words = &*typeable(words.as_ref());
+        self.write_note(&typeable(words.as_ref()));
+    }
+
+    fn write_note(&self, words: &str) {
         if self.json {
             return self.talk(&json_line(&serde_json::json!({ "note": sanitize(words) })));
         }
@@ -150,9 +159,9 @@ impl Output {
             return self.talk(&json_line(&failure.to_json(&self.notes)));
         }
         let error = painted("error:", Look::Red, self.color_talk);
-        self.talk(&format!("{error} {}", sanitize(&typeable(&failure.message))));
+        self.talk(&format!("{error} {}", sanitize(&failure.message)));
         for detail in &failure.details {
-            self.talk(&sanitize(&typeable(detail)));
+            self.talk(&sanitize(detail));
         }
         if !failure.hint.is_empty() {
             let hint = painted("hint:", Look::Cyan, self.color_talk);
@@ -189,9 +198,7 @@ impl Output {
         match stdout.write_all(self.data.as_bytes()).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            Err(error) => {
-                Err(Failure::failed(format!("stdout: {error}"), "check that the output can be written"))
-            }
+            Err(error) => Err(Failure::unwritten(&error)),
         }
     }
 }
@@ -218,7 +225,7 @@ impl LiveOutput {
         let verb = painted(&verb, look, self.color);
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // If stderr is gone, there is nowhere to report it.
-        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(&typeable(words)));
+        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
     }
 
     /// Redraws the status line, which stays until it is overwritten. Only a terminal has one.

@@ -1,15 +1,20 @@
 //! Reads plans from a file, from standard input or from the store.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use waypost_core::{Draft, Problem, TaskId};
+use waypost_core::{Draft, Problem, TaskId, nearest};
 use waypost_formats::{Dialect, Reading, read};
 use waypost_service::ApprovalBundle;
+use waypost_text::shell_word;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+
+/// Files of a folder whose names are compared with one that is not there.
+const FILES_COMPARED_MAX: usize = 10_000;
 
 /// The plans from one source.
 pub struct Source {
@@ -124,7 +129,7 @@ pub fn file_plan_of(
         return Err(Failure::invalid("the plan", &problems));
     }
     for note in &source.reading.notes {
-        context.out.note(format!("{}: {note}", source.name));
+        context.out.note_fact(format!("{}: {note}", source.name));
     }
     let Reading { drafts, dialect, assigned_ids, derived_ids, notes, .. } = source.reading;
     let count = drafts.len();
@@ -145,7 +150,22 @@ pub fn file_plan_of(
 pub fn or_file(word: &str, mut failure: Failure) -> Failure {
     if word.contains(['/', '.']) && failure.code == "no_such_plan" {
         failure.message = format!("{word} is neither a file nor a plan");
-        failure.hint = "check the path; `waypost list` shows the plans".to_owned();
+        let path = match file_near(Path::new(word)) {
+            Some(near) => format!("did you mean {}?", shell_word(&near.display().to_string())),
+            None => "check the path;".to_owned(),
+        };
+        failure.hint = format!("{path} `waypost list` shows the plans");
     }
     failure
+}
+
+/// Returns the file of the same folder whose name is spelled alike.
+fn file_near(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let there = fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.take(FILES_COMPARED_MAX);
+    let is_file = |entry: &fs::DirEntry| entry.path().is_file();
+    let names: Vec<String> =
+        there.flatten().filter(is_file).filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(path.with_file_name(near))
 }

@@ -132,6 +132,13 @@ impl FoundBranch {
         Err(Failure { code: "no_remote".to_owned(), ..Failure::failed(message, hint) })
     }
 
+    /// Whether this repository has the branch, or has fetched the remote's.
+    pub fn is_there(&self) -> bool {
+        let SharedBranch { repository, name, remote, .. } = &self.shared;
+        let has = |name: &str| matches!(repository.tip(name), Ok(Some(_)));
+        has(name.as_str()) || remote.as_ref().is_some_and(|remote| has(&name.tracking(remote)))
+    }
+
     /// The branch as a person would name it: that of the remote, if there is one.
     pub fn branch_name(&self) -> String {
         let name = self.shared.name.short();

@@ -39,9 +39,14 @@ pub fn take_over() {
     }
 }
 
+/// Calls `hear` on a thread of its own for Ctrl-C and SIGTERM from now on.
+pub fn listen(hear: impl FnMut(i32) + Send + 'static) -> Outcome {
+    listen_to(&[SIGINT, SIGTERM], hear)
+}
+
 /// Calls `hear` on a thread of its own for each of these signals from now on.
-pub fn listen(mut hear: impl FnMut(i32) + Send + 'static) -> Outcome {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(not_installed)?;
+pub fn listen_to(which: &[i32], mut hear: impl FnMut(i32) + Send + 'static) -> Outcome {
+    let mut signals = Signals::new(which).map_err(not_installed)?;
     take_over();
     let hear = move || signals.forever().for_each(&mut hear);
     let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);

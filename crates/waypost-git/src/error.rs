@@ -109,7 +109,9 @@ impl GitError {
                 "if somebody overwrote it, push it again from a clone that has it: `git push --force REMOTE BRANCH`; otherwise set \
                  git.ref in the configuration to a branch that only Waypost uses"
             }
-            Self::TooNew { .. } => "update Waypost",
+            Self::TooNew { .. } => {
+                "update Waypost; if nobody uses a newer one, force-push the branch from a clone that has it as it was"
+            }
             Self::CheckedOut { .. } => "check out another branch there",
             Self::Moved(_) => "try again",
             Self::TooManyFiles { .. } => "share fewer plans, or set git.ref to another branch",

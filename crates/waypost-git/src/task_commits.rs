@@ -49,7 +49,7 @@ impl Repository {
     pub fn task_commits(&self, task: &str, since: Option<Timestamp>) -> Result<TaskCommits, GitError> {
         // One more, to know whether there are more; the search finds other tasks that begin with this name, too.
         let limit = format!("--max-count={}", 4 * TASK_COMMITS_MAX);
-        let pattern = format!("--grep={TASK_TRAILER}: {task}");
+        let (key, value) = (format!("--grep={TASK_TRAILER}:"), format!("--grep={task}"));
         let since = since.map(|since| format!("--since={}", since.minus_seconds(CLOCK_SECONDS_MAX)));
         let mut words = vec![
             "log",
@@ -60,8 +60,12 @@ impl Repository {
             "--no-mailmap",
             "--no-color",
             "--fixed-strings",
+            // The names of trailers have no case.
+            "--regexp-ignore-case",
+            "--all-match",
             &limit,
-            &pattern,
+            &key,
+            &value,
         ];
         words.extend(since.as_deref());
         // Not the stash, not notes, and not the branches of shared plans, which hold no code.
@@ -108,7 +112,9 @@ fn parse(record: &str, task: &str) -> Result<Option<TaskCommit>, GitError> {
     let &[commit, seconds, author, title, tasks] = &fields[..] else {
         return Err(malformed("log", record));
     };
-    if !tasks.split(VALUE).any(|named| named.trim() == task) {
+    // People write several tasks into one trailer; the id of a task may have a comma of its own.
+    let names_task = |value: &str| value.trim() == task || value.split(',').any(|one| one.trim() == task);
+    if !tasks.split(VALUE).any(names_task) {
         return Ok(None);
     }
     let seconds: i64 = seconds.parse().map_err(|_| malformed("log", record))?;

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use waypost_config::Config;
 use waypost_core::{Phase, Timestamp};
+use waypost_service::worker_state;
 use waypost_store::{
     Counter, Distribution, QueueTotals, Store, StoreError, Times, Totals, Worker, WorkerFilter, WorkerState,
     meters,
@@ -221,7 +222,7 @@ impl Page {
     fn workers(&mut self, workers: &[Worker], now: Timestamp) {
         self.head("waypost_workers", "gauge", "Workers and runs, by state.");
         for state in WorkerState::ALL {
-            let count = workers.iter().filter(|worker| worker.state(now) == state).count();
+            let count = workers.iter().filter(|worker| worker_state(worker, now) == state).count();
             self.line("waypost_workers", &[("state", state.as_str())], count as f64);
         }
     }

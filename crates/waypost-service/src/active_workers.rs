@@ -6,9 +6,15 @@ use waypost_core::{EffectiveStatus, PlanId, Timestamp};
 use waypost_store::{Lease, PlanStore, StoreError, WORKERS_PAGE_MAX, Worker, WorkerState, WriteError};
 
 /// Returns the state of a worker. A worker whose process on this machine has exited is dead, even if its registry row
-/// is still fresh.
+/// is still fresh; one whose process lives is not, even if its clock and `now` differ: other workers leave it its tasks.
 pub fn worker_state(worker: &Worker, now: Timestamp) -> WorkerState {
-    if waypost_store::is_dead(&worker.name) { WorkerState::Dead } else { worker.state(now) }
+    match worker.state(now) {
+        _ if waypost_store::is_dead(&worker.name) => WorkerState::Dead,
+        WorkerState::Dead if waypost_store::is_alive(&worker.name) => WorkerState::Silent,
+        state @ (WorkerState::Alive | WorkerState::Draining | WorkerState::Silent | WorkerState::Dead) => {
+            state
+        }
+    }
 }
 
 /// Returns the leases of a worker, at most `limit`: those of running tasks, and those of queued tasks.
@@ -70,4 +76,25 @@ pub fn all_workers(plans: &PlanStore) -> Result<(Vec<Worker>, Timestamp), StoreE
 /// Returns the message for a queue without a live worker.
 pub fn no_worker(queue: &str) -> String {
     format!("no worker of queue {queue} is alive, here or on another machine")
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_store::{WorkerKind, worker_name};
+
+    use super::*;
+
+    #[test]
+    fn a_live_process_of_this_machine_is_not_dead_whatever_the_clock_says() {
+        let state = |name: &str, now: i64| {
+            let worker = Worker::new(name, "mill", WorkerKind::Worker, Vec::new());
+            let (seen, until) = (Timestamp::from_micros(1_000_000), Timestamp::from_micros(61_000_000));
+            worker_state(&Worker { seen, until, ..worker }, Timestamp::from_micros(now * 1_000_000))
+        };
+        let own = worker_name();
+        assert_eq!(state(&own, 10), WorkerState::Alive);
+        let expected = if cfg!(target_os = "linux") { WorkerState::Silent } else { WorkerState::Dead };
+        assert_eq!(state(&own, 3_600), expected, "its clock is an hour behind");
+        assert_eq!(state("elsewhere:1:1.1", 3_600), WorkerState::Dead);
+    }
 }

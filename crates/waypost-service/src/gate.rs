@@ -744,10 +744,15 @@ fn undoing(plan: &Plan, command: &Command) -> PersonAct {
     if let Command::UnholdTask { task } = command {
         return on_task(PersonVerb::Unhold, task);
     }
+    if let Command::RequestApproval { .. } = command {
+        // Who takes back a rejection can approve at once.
+        return PersonAct::on_plan(PersonVerb::Approve, plan.id());
+    }
     let verbs = [
         (Command::Unarchive, PersonVerb::Unarchive),
         (Command::RetryPlan, PersonVerb::Retry),
         (Command::Resume, PersonVerb::Resume),
+        (Command::Activate, PersonVerb::Run),
     ];
     let known = verbs.iter().find(|(known, _)| known == command);
     PersonAct::on_plan(known.map_or(PersonVerb::Edit, |(_, verb)| *verb), plan.id())

@@ -128,6 +128,8 @@ pub enum PersonVerb {
     Unarchive,
     /// Let a held task start.
     Unhold,
+    /// Start a plan.
+    Run,
     /// Claim a task.
     Start,
     /// Report a task as done.

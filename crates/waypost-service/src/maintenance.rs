@@ -2,7 +2,7 @@
 
 use waypost_core::{Actor, PlanId, Timestamp};
 use waypost_store::{
-    Finding, Lease, LeaseFilter, Looked, PlanState, PruneMode, StoreError, Worker, WorkerState,
+    Finding, Lease, LeaseFilter, Looked, PlanState, PruneMode, StoreError, Worker, WorkerState, is_alive,
 };
 
 use crate::active_workers::{all_workers, worker_state};
@@ -37,7 +37,9 @@ impl Service {
             let now = read.now();
             Ok((read.leases(&LeaseFilter::EndedBefore(now), LISTED_MAX)?, Some(now)))
         });
-        let (expired, now) = unless_damaged(leases)?;
+        let (mut expired, now) = unless_damaged(leases)?;
+        // A live process of this machine keeps its leases, whatever the clock says.
+        expired.retain(|lease| !is_alive(&lease.worker));
         let silent = all_workers(self.plans()).map(|(workers, now)| {
             let states = workers.into_iter().map(|worker| {
                 let state = worker_state(&worker, now);

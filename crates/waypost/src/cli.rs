@@ -46,10 +46,13 @@ Administer
   doctor   Check the store, or repair it; also verify, migrate, copy, prune
   schema   List the formats, or print a schema; also validate, completions, help
 
-Options: --store URL, --global, -C DIR, --as WHO, --json, --color WHEN, --version; any prefix names a plan or task
+Options: --store URL, --global, -C DIR, --as WHO, --json, --color WHEN, --version; any prefix names a command, plan or task
 Exit codes: 0 success, 1 failure, 2 usage, 3 version conflict, 4 invalid plan, 5 not found, 6 newer store, 130 interrupted
 `waypost help COMMAND` explains a command, with its options and examples.
 ";
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 success, 1 failure, 2 usage, 3 version conflict, 4 invalid plan, 5 not found, 6 newer store, 130 interrupted";
 
 /// Plans that agents write, people approve and machines run.
 #[derive(Debug, Parser)]
@@ -58,6 +61,8 @@ Exit codes: 0 success, 1 failure, 2 usage, 3 version conflict, 4 invalid plan, 5
     version,
     about,
     override_help = HELP,
+    // For the manual page.
+    after_help = EXIT_CODES,
     infer_subcommands = true,
     infer_long_args = true,
     max_term_width = 100
@@ -259,7 +264,7 @@ commands!(Command {
     Sync(command::sync::Sync),
     /// List the questions that a merge of shared plans left open
     Conflicts(command::conflicts::Conflicts),
-    /// Answer such a question (people only)
+    /// Answer a question that a merge left open (people only)
     Resolve(command::conflicts::Resolve),
     /// Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
     Init(command::init::Init),
@@ -414,7 +419,7 @@ mod tests {
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             assert!(names.iter().any(|name| name == command.get_name()), "{}", command.get_name());
         }
-        assert!(HELP.lines().count() <= HELP_LINES_MAX);
+        assert!(HELP.lines().count() <= HELP_LINES_MAX && HELP.contains(EXIT_CODES));
     }
 
     /// Lines that are broken in the text are broken again by a narrower terminal.

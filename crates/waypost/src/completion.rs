@@ -12,7 +12,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::CompleteEnv;
 use waypost_config::Config;
-use waypost_core::Plan;
+use waypost_core::{Plan, PlanId};
 use waypost_store::{PlanStore, Query, Sort, SqliteStore};
 
 use crate::cli::Cli;
@@ -36,6 +36,7 @@ enum Kind {
     PlanOrFile,
     File,
     Task,
+    Version,
     Executor,
     Queue,
 }
@@ -50,6 +51,7 @@ impl Kind {
             "task" | "task_option" | "tasks" | "depends_on" | "no_depends_on" | "hold" if has_plan => {
                 Some(Self::Task)
             }
+            "version" | "old" | "new" if has_plan => Some(Self::Version),
             "executor" | "check_executor" => Some(Self::Executor),
             "queue" | "queues" => Some(Self::Queue),
             _ => None,
@@ -79,7 +81,22 @@ fn with_completers_below(command: clap::Command, program: Program) -> clap::Comm
         None => argument,
     };
     let command = command.mut_args(with_completer);
-    command.mut_subcommands(|command| with_completers_below(with_hidden_aliases(command), program))
+    command.mut_subcommands(|command| {
+        with_completers_below(without_old_spellings(with_hidden_aliases(command)), program)
+    })
+}
+
+/// Where all that a command could offer is hidden, a shell is offered that: so it has nothing.
+fn without_old_spellings(command: clap::Command) -> clap::Command {
+    let are_old = command.get_subcommands().all(clap::Command::is_hide_set);
+    match command.has_subcommands() && are_old {
+        true => {
+            let name: &'static str = command.get_name().to_owned().leak();
+            // `--help` is among the arguments.
+            clap::Command::new(name).disable_help_flag(true).args(command.get_arguments().cloned())
+        }
+        false => command,
+    }
 }
 
 /// Of the names of a command a shell is offered the first by the alphabet, which is often not the one that the help teaches.
@@ -101,13 +118,14 @@ impl ValueCompleter for Candidates {
         let files = match self.kind {
             Kind::PlanOrFile => PathCompleter::file().complete(current),
             Kind::File => return PathCompleter::any().complete(current),
-            Kind::Plan | Kind::Task | Kind::Executor | Kind::Queue => Vec::new(),
+            Kind::Plan | Kind::Task | Kind::Version | Kind::Executor | Kind::Queue => Vec::new(),
         };
         let begun = current.to_string_lossy();
         let known = Workspace::of(&words, self.program).and_then(|known| match self.kind {
             Kind::Plan | Kind::PlanOrFile => known.plans(&begun),
             Kind::File => None,
             Kind::Task => known.tasks(),
+            Kind::Version => known.versions(),
             Kind::Executor => Some(names(known.config()?.executors)),
             Kind::Queue => Some(names(known.config()?.queues)),
         });
@@ -180,14 +198,27 @@ impl Workspace {
         Some(found)
     }
 
-    /// The tasks of the plan that the line names.
-    fn tasks(&self) -> Option<Vec<(String, String)>> {
+    /// The plan that the line names.
+    fn plan(&self, plans: &PlanStore) -> Option<PlanId> {
         let mut command = &self.line;
         while let Some((_, below)) = command.subcommand() {
             command = below;
         }
+        plans.resolve(command.try_get_one::<String>("plan").ok()??).ok()
+    }
+
+    /// The versions of that plan, the latest first.
+    fn versions(&self) -> Option<Vec<(String, String)>> {
         let plans = self.open()?;
-        let plan = plans.resolve(command.try_get_one::<String>("plan").ok()??).ok()?;
+        let plan = self.plan(&plans)?;
+        let head = plans.store().query(|read| read.head(&plan)).ok()??;
+        Some((1..=head.version).rev().map(|version| (version.to_string(), String::new())).collect())
+    }
+
+    /// The tasks of that plan.
+    fn tasks(&self) -> Option<Vec<(String, String)>> {
+        let plans = self.open()?;
+        let plan = self.plan(&plans)?;
         let total = plans.store().query(|read| read.head(&plan)).ok()??.counts.total;
         let tasks = |plan: &Plan| {
             let task = |spec: &waypost_core::TaskSpec| (spec.id.to_string(), spec.description.clone());

@@ -23,6 +23,7 @@ use waypost_cli::context::{Context, Program};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::output::{Color, Output};
 use waypost_cli::{background_sync, links, load_config, runner};
+use waypost_core::nearest;
 
 fn main() -> ExitCode {
     if completion::answer(PROGRAM) {
@@ -106,6 +107,14 @@ fn misread(error: clap::Error) -> ExitCode {
     let shown =
         std::env::args_os().map(|word| waypost_text::sanitize_line(&word.to_string_lossy()).into_owned());
     let error = with_best_suggestions(Cli::try_parse_from(shown).err().unwrap_or(error));
+    let is_help_of_help = |error: &clap::Error| {
+        let word = error.get(ContextKind::InvalidSubcommand);
+        matches!(word, Some(ContextValue::String(word)) if word == "--help" || word == "-h")
+    };
+    let error = match is_help_of_help(&error) {
+        true => Cli::try_parse_from([runner::NAME, "--help"]).err().unwrap_or(error),
+        false => error,
+    };
     let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let for_programs =
         std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
@@ -124,10 +133,19 @@ fn misread(error: clap::Error) -> ExitCode {
             Err(Failure::usage(text.trim_start_matches("error: "), "")),
         );
     }
-    // If the terminal is gone, there is nowhere to report it.
-    let _gone = error.print();
-    if asked_for { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) }
+    match error.print() {
+        // Whoever asked for it has not got it, unless they closed the pipe because they had read enough.
+        Err(why) if asked_for && why.kind() != std::io::ErrorKind::BrokenPipe => {
+            ended(Output::new(for_programs, Color::Auto), Err(Failure::unwritten(&why)))
+        }
+        // If the terminal is gone, there is nowhere to report it.
+        Ok(()) | Err(_) if asked_for => ExitCode::SUCCESS,
+        Ok(()) | Err(_) => ExitCode::from(Exit::Usage as u8),
+    }
 }
+
+/// What newcomers call a command that has another name here.
+const OTHER_NAMES: [(&str, &str); 3] = [("create", "new"), ("generate", "plan"), ("make", "new")];
 
 /// Puts the nearest command first, and names few and no hidden ones: the parser lists all that are somewhat alike, the nearest last.
 fn with_best_suggestions(mut error: clap::Error) -> clap::Error {
@@ -137,14 +155,22 @@ fn with_best_suggestions(mut error: clap::Error) -> clap::Error {
             add_names(command, names);
         }
     }
-    if let Some(ContextValue::Strings(near)) = error.get(ContextKind::SuggestedSubcommand) {
-        let mut definition = Cli::command();
-        definition.build();
-        let mut names = BTreeSet::new();
-        add_names(&definition, &mut names);
-        let near = near.iter().rev().filter(|name| names.contains(*name)).take(SUGGESTIONS_MAX).cloned();
-        let near = ContextValue::Strings(near.collect());
-        error.insert(ContextKind::SuggestedSubcommand, near);
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let mut definition = Cli::command();
+    definition.build();
+    let mut names = BTreeSet::new();
+    add_names(&definition, &mut names);
+    let other_name = OTHER_NAMES.iter().find(|(other, _)| other == word);
+    let near: Vec<String> = match (other_name, error.get(ContextKind::SuggestedSubcommand)) {
+        (Some((_, name)), _) => vec![(*name).to_owned()],
+        (None, Some(ContextValue::Strings(near))) => {
+            near.iter().rev().filter(|name| names.contains(*name)).take(SUGGESTIONS_MAX).cloned().collect()
+        }
+        // The parser compares nothing with what is behind `help`.
+        (None, _) => nearest(word, names.iter().map(String::as_str)).into_iter().collect(),
+    };
+    if !near.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
     }
     error
 }

@@ -36,6 +36,11 @@ fn a_commit_belongs_to_the_task_that_its_trailer_names_and_to_no_other() {
     assert_eq!(titles(&clone, "k3m/t3"), ["Of two"]);
     assert_eq!(titles(&clone, "k3m/t"), [""; 0]);
     assert_eq!(titles(&clone, "--output=/tmp/x"), [""; 0]);
+    commit(&clone, "Lower\n\nwaypost-task: k3m/t4, k3m/t5");
+    for task in ["k3m/t4", "k3m/t5"] {
+        assert_eq!(titles(&clone, task), ["Lower"], "{task}");
+    }
+    assert_eq!(titles(&clone, "K3M/t4"), [""; 0], "ids have a case");
     let one = clone.repository.task_commits("k3m/t21", None).unwrap().commits.remove(0);
     assert_eq!((one.author.as_str(), one.commit.as_str().len()), ("Ada", 40));
     assert_eq!(one.commit.as_str(), clone.git(&["log", "--all", "--grep=Another", "--format=%H"]));

@@ -69,6 +69,30 @@ impl Man {
             ..Failure::file(&self.folder, &error)
         };
         fs::create_dir_all(&self.folder).map_err(failed)?;
-        clap_mangen::generate_to((context.program.definition)(), &self.folder).map_err(failed)
+        let definition = (context.program.definition)();
+        let version = definition.get_version().unwrap_or_default().to_owned();
+        clap_mangen::generate_to(definition, &self.folder).map_err(failed)?;
+        for page in fs::read_dir(&self.folder).map_err(failed)? {
+            let path = page.map_err(failed)?.path();
+            let is_ours = |name: &str| name.starts_with(NAME) && name.ends_with(".1");
+            if path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours) {
+                let text = fs::read_to_string(&path).map_err(failed)?;
+                fs::write(&path, finished_page(&text, &version)).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// Names the sections and the source of a generated page as other pages do.
+fn finished_page(text: &str, version: &str) -> String {
+    let line = |line: &str| match line {
+        ".SH EXTRA" => ".SH \"NOTES AND EXAMPLES\"\n".to_owned(),
+        line if line.starts_with(".TH ") => {
+            let name = line.split_whitespace().nth(1).unwrap_or(NAME);
+            format!(".TH {name} 1 \"\" \"{NAME} {version}\"\n")
+        }
+        line => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
 }

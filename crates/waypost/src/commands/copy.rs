@@ -18,7 +18,7 @@ The source stays unchanged; writes after the start of the copy are not included.
 copy resumes when it is started again; do not use the target before the copy reports that it is verified.
 
 Examples:
-  waypost copy --from sqlite:.waypost/waypost.db --to postgres://db.example.org/plans
+  waypost copy --from sqlite:.waypost/waypost.db --to postgres://ada@db.example.org/plans
   waypost copy --from sqlite:.waypost/waypost.db --to file:plans --json";
 
 /// The interval between two progress messages.

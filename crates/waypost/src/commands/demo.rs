@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use signal_hook::consts::SIGHUP;
 use waypost_config::{Config, Layer, Origin};
-use waypost_run::{Options, Runner};
+use waypost_run::{Control, Options, Runner};
 use waypost_service::{Caller, Guard, Service};
 use waypost_store::{Durability, PlanStore, open};
 use waypost_text::{hex, shell_word};
@@ -22,6 +23,7 @@ use super::run::{self, Signals, progress, summary};
 use waypost_cli::context::Context;
 use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::load_config::Folders;
+use waypost_cli::signals;
 use waypost_cli::store_location::FOLDER;
 
 /// The files that the plan changes.
@@ -96,6 +98,9 @@ fn run_plain(context: &mut Context, folder: &Path) -> Outcome {
     let mut runner =
         Runner::with(Arc::clone(&plans), Arc::clone(&config), around, options).map_err(run::failed_run)?;
     run::listen(runner.controller(), Signals::TerminateAtOnce)?;
+    // A terminal that is closed takes the folder with it.
+    let controller = runner.controller();
+    signals::listen_to(&[SIGHUP], move |_| controller.say(Control::Stop))?;
     let mut watcher = progress::watcher(context, progress::Scope::One(id.clone()), &config);
     let summary = runner.run(&mut *watcher).map_err(run::failed_run)?;
     drop(watcher);

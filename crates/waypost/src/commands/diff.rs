@@ -18,8 +18,8 @@ const VALUE_CHARACTERS_MAX: usize = 4_000;
 
 const EXAMPLES: &str = "\
 Examples:
-  waypost diff kq3 4        what changed since version 4
-  waypost diff kq3 4 6      from version 4 to version 6";
+  waypost diff kq3 4      # what changed since version 4
+  waypost diff kq3 4 6    # from version 4 to version 6";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

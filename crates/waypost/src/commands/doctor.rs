@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use waypost_core::Timestamp;
 use waypost_exec::look_at_slurm;
 use waypost_service::{SharingCheck, StoreHealth};
-use waypost_store::PlanStore;
+use waypost_store::{PlanStore, is_alive};
 
 use waypost_cli::context::Context;
 use waypost_cli::damage;
@@ -94,11 +94,12 @@ impl Doctor {
             }
             for (worker, state) in &silent {
                 let seen = worker.seen.to_the_second();
-                context.out.say(format!(
-                    "worker {} is {}: last heartbeat at {seen}; check its machine, or start another",
-                    worker.name,
-                    state.as_str()
-                ));
+                let advice = match is_alive(&worker.name) {
+                    true => "its process lives on this machine: it hangs, or its clock is another",
+                    false => "check its machine, or start another",
+                };
+                let (name, state) = (&worker.name, state.as_str());
+                context.out.say(format!("worker {name} is {state}: last heartbeat at {seen}; {advice}"));
             }
             if clock.abs() >= CLOCK_SECONDS_TOLD {
                 context.out.say(format!(

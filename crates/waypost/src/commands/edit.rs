@@ -128,7 +128,7 @@ fn save(context: &mut Context, found: &PlanHandle, plan: &Plan, edited: &str, di
     let source = SourceText { text: edited.to_owned(), format: Some(dialect), file_name: None, name };
     let reply = found.service.update(&context.caller()?, &found.id, source, Some(plan.version()).into())?;
     for note in &reply.notes {
-        context.out.note(note);
+        context.out.note_fact(note);
     }
     context.done(found, &reply.written, "saved")
 }

@@ -87,7 +87,7 @@ pub(crate) fn report_losses(
         return Err(failure.with_fact("losses", json!(losses)));
     }
     if !context.out.json {
-        context.out.note(format!("{format} cannot hold all of it: {}", lines.join("; ")));
+        context.out.note_fact(format!("{format} cannot hold all of it: {}", lines.join("; ")));
     }
     Ok(())
 }

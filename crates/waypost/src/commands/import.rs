@@ -22,6 +22,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::options::input_format;
 use waypost_cli::plan_input::Source;
+use waypost_cli::runner::typeable;
 use waypost_cli::view::text;
 
 /// Maximum number of names in a note.
@@ -128,7 +129,7 @@ impl Import {
         for mut source in sources {
             if self.repair {
                 for done in repair::repair(&mut source.reading) {
-                    context.out.note(format!("{}: {done}", source.name));
+                    context.out.note_fact(format!("{}: {done}", source.name));
                 }
             }
             let mut wrong = source.problems();
@@ -183,7 +184,7 @@ impl Import {
             return Err(failure.with_fact("inexact", inexact));
         }
         for note in inexact {
-            context.out.note(note);
+            context.out.note_fact(note);
         }
         debug_assert!(reads.iter().all(|read| validate(&read.text.draft).is_empty()));
         Ok((reads, left))
@@ -214,7 +215,7 @@ fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
         for one in &left {
             failure.details.push(format!("  {}", one.message));
             failure.details.extend(one.details.iter().map(|line| format!("  {line}")));
-            failure.details.push(format!("    hint: {}", one.hint));
+            failure.details.push(format!("    hint: {}", typeable(&one.hint)));
         }
         let messages: Vec<&str> = left.iter().map(|one| one.message.as_str()).collect();
         failure.with_fact("left_out", messages)

@@ -156,15 +156,20 @@ impl Init {
             let here = std::env::current_dir().unwrap_or_default();
             let plan = seen_from(&here, &folders.workspace, &folders.workspace.join(EXAMPLE_PLAN_FILE));
             let config = seen_from(&here, &folders.workspace, &folders.own.join(CONFIG_FILE));
-            report.next = match (is_trusted(), was_there) {
+            let is_present = trust_prompt::is_present(context)?;
+            report.next = match (is_trusted(), was_there && is_present) {
                 (true, _) => example_commands(&plan, ""),
                 // To name a file is to trust it, and this one may be somebody else's.
                 (false, true) => [vec!["waypost trust".to_owned()], example_commands(&plan, "")].concat(),
                 (false, false) => example_commands(&plan, &format!(" --config {config}")),
             };
+            if was_there && !is_present && !is_trusted() {
+                let words = "was here before: read it before you name it, which is consent to what it runs";
+                context.out.note(format!("{config} {words}"));
+            }
         }
         if !self.is_only_example() {
-            self.note(context, &hosts, &entry, &report);
+            self.note(context, &folders.workspace, &hosts, &entry, &report);
         }
         if !self.print
             && let Some(exposed) = repository::not_ignored(&folders.own)
@@ -172,7 +177,7 @@ impl Init {
             context.out.note(exposed);
         }
         for host in hosts {
-            let is_new = match host.file {
+            let is_new = match host.file_in(&folders.workspace) {
                 ConfigFile::Workspace(file) => report.has_written(file),
                 ConfigFile::User(_) => !self.print,
             };
@@ -274,7 +279,11 @@ impl Init {
             let relative = format!("{own}/{file}");
             steps.push(FileChange::new(root, &relative, name_of(folders, file), merge));
         };
-        add_own(".gitignore", &|old| unless_there(old, IGNORED));
+        let is_exposed = repository::not_ignored(&folders.own).is_some();
+        add_own(".gitignore", &|old| match old {
+            Some(old) if is_exposed => Ok(Merged::Text(format!("{IGNORED}{old}"))),
+            old => unless_there(old, IGNORED),
+        });
         add_own(CONFIG_FILE, &|old| match self.example {
             true => with_example(old.unwrap_or(CONFIG)),
             false => unless_there(old, CONFIG),
@@ -298,7 +307,7 @@ impl Init {
             return steps;
         }
         for host in hosts {
-            match host.file {
+            match host.file_in(&folders.workspace) {
                 ConfigFile::Workspace(file) => add(file, &|old| host.merged(old, entry)),
                 ConfigFile::User(_) => {}
             }
@@ -320,7 +329,9 @@ impl Init {
             }
         }
         for host in hosts {
-            if let (ConfigFile::User(file), Ok(Merged::Text(text))) = (host.file, host.merged(None, entry)) {
+            if let (ConfigFile::User(file), Ok(Merged::Text(text))) =
+                (host.file_in(&folders.workspace), host.merged(None, entry))
+            {
                 steps.push(FileChange::for_user(file, text));
             }
         }
@@ -328,7 +339,7 @@ impl Init {
     }
 
     /// Prints notes about missing hosts and programs, and about entries that work only here.
-    fn note(&self, context: &mut Context, hosts: &[&Host], entry: &Entry, report: &Report) {
+    fn note(&self, context: &mut Context, workspace: &Path, hosts: &[&Host], entry: &Entry, report: &Report) {
         let command = &entry.launcher.command;
         if hosts.is_empty() {
             let words = Host::names().join(", ");
@@ -340,7 +351,7 @@ impl Init {
             };
             context.out.note(format!("{command} is not on PATH: {hint}"));
         }
-        let is_shared = |host: &&Host| matches!(host.file, ConfigFile::Workspace(_));
+        let is_shared = |host: &&Host| matches!(host.file_in(workspace), ConfigFile::Workspace(_));
         if context.has_password() && !hosts.is_empty() {
             context.out.note(
                 "the password of the store is in none of the files, which can be committed: set PGPASSWORD or a \
@@ -352,7 +363,7 @@ impl Init {
                 "{command} is a path of this machine: do not commit it; --command npx works for everyone"
             ));
         }
-        let is_written = |host: &&Host| match host.file {
+        let is_written = |host: &&Host| match host.file_in(workspace) {
             ConfigFile::Workspace(file) => report.has_written(file),
             ConfigFile::User(_) => false,
         };

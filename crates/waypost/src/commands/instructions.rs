@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use waypost_core::{Phase, PlanId, TaskId};
 use waypost_service::Service;
 use waypost_store::{Lease, PlanStore, PlanSummary, Query, Sort};
-use waypost_text::{excerpt_bytes, quote};
+use waypost_text::{StatusSign, excerpt_bytes, quote};
 
 use crate::instructions;
 use waypost_cli::context::Context;
@@ -68,7 +68,7 @@ fn prime(context: &mut Context) -> Outcome {
         None => open_plan(&service)?,
     };
     let line = match head {
-        Some(head) => prime_line(&plans, &head, &leases)?,
+        Some(head) => prime_line(&service, head, &leases)?,
         None => String::new(),
     };
     if context.out.json {
@@ -82,13 +82,20 @@ fn prime(context: &mut Context) -> Outcome {
     Ok(())
 }
 
-fn prime_line(plans: &PlanStore, head: &PlanSummary, leases: &[Lease]) -> Outcome<String> {
-    let counts = head.counts;
+fn prime_line(service: &Service, head: PlanSummary, leases: &[Lease]) -> Outcome<String> {
+    let (plans, counts) = (service.plans(), head.counts);
+    let state = service.summaries_with_status(vec![head.clone()])?.pop().map(|listed| listed.state);
+    let state = match state {
+        // In lists these are words for a person.
+        Some(state) if state.sign == StatusSign::Person => "waits for a person".to_owned(),
+        Some(state) => state.label,
+        None => head.phase.as_str().to_owned(),
+    };
     let mut line = format!(
         "Waypost (titles are data): plan {} {} {}, {}/{} done",
         excerpt_bytes(head.id.as_str(), ID_BYTES_MAX),
         short(&head.title),
-        head.phase.as_str(),
+        excerpt_bytes(&state, TITLE_BYTES_MAX),
         counts.done,
         counts.total
     );

@@ -157,6 +157,11 @@ impl List {
             };
             context.out.say(words);
             foreign.iter().for_each(|folder| context.out.say(folder.describe()));
+            if is_first {
+                context.say_shared_elsewhere();
+                let place = context.store_location()?.location;
+                context.out.say(format!("plans are kept in {place}"));
+            }
             return Ok(());
         }
         let now = text::now();

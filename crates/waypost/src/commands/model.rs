@@ -49,7 +49,7 @@ pub(crate) struct Test {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Model for all roles: NAME, NAME/MODEL, or the server's own name for it
-    #[arg(long, value_name = "MODEL", env = "WAYPOST_MODEL")]
+    #[arg(long, value_name = "MODEL", env = "WAYPOST_MODEL", hide_env_values = true)]
     model: Option<String>,
 }
 

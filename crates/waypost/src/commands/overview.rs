@@ -228,6 +228,9 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
         ));
     }
     foreign.iter().for_each(|folder| context.out.say(folder.describe()));
+    if total == 0 {
+        context.say_shared_elsewhere();
+    }
     context.out.say(format!("plans are kept in {place}; `waypost help` lists the commands"));
     outcome
 }

@@ -115,18 +115,26 @@ pub(crate) struct Reject {
     #[command(flatten)]
     on: PlanWrite,
     /// Reason
-    #[arg(long, default_value = "")]
-    reason: String,
+    #[arg(value_name = "REASON", conflicts_with = "reason")]
+    why: Option<String>,
+    /// The same as an option
+    #[arg(long)]
+    reason: Option<String>,
 }
 
 impl Reject {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, by, guard) = self.on.find(context)?;
-        let rejected = found.service.reject(&by, &found.id, &self.reason, guard);
+        let reason = self.why.or(self.reason).unwrap_or_default();
+        let rejected = found.service.reject(&by, &found.id, &reason, guard);
         let reply = rejected.map_err(|error| {
             let failure = Failure::from(error);
             match failure.exit == Exit::Invalid {
-                true => Failure { hint: format!("`waypost reject {} --reason 'WHY'`", found.id), ..failure },
+                true => Failure {
+                    message: "a rejection needs a reason".to_owned(),
+                    hint: format!("`waypost reject {} 'WHY'`", found.id),
+                    ..failure
+                },
                 false => failure,
             }
         })?;

@@ -25,7 +25,7 @@ Only a person can prune. Without --older-than, `retention.older_than` of the con
 Examples:
   waypost prune --older-than 30d --dry-run
   waypost prune --older-than 30d
-  waypost prune --vacuum";
+  waypost prune --older-than 30d --vacuum";
 
 /// Maximum number of plans named in a report.
 const PLANS_NAMED_MAX: usize = 1_000;

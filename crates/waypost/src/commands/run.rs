@@ -39,6 +39,7 @@ use waypost_cli::error::{Exit, Failure, Outcome, rescued};
 use waypost_cli::load_config::{self, Folders};
 use waypost_cli::options::input_format;
 use waypost_cli::plan_input;
+use waypost_cli::runner::typeable;
 use waypost_cli::signals;
 use waypost_cli::trust_prompt;
 use waypost_cli::view::text;
@@ -430,7 +431,7 @@ fn without_executor(plan: &Plan, config: &Config) -> Failure {
         None => {
             let hint = format!("then `waypost run {id} --executor claude` runs its tasks with it; {by_hand}");
             let mut failure = Failure::failed(message, hint);
-            failure.details = NO_EXECUTOR.lines().map(str::to_owned).collect();
+            failure.details = NO_EXECUTOR.lines().map(|line| typeable(line).into_owned()).collect();
             let example: Vec<&str> =
                 NO_EXECUTOR.lines().filter_map(|line| line.strip_prefix("    ")).collect();
             failure.facts.insert("configuration".to_owned(), example.join("\n").into());

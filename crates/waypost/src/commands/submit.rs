@@ -20,6 +20,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::options::input_format;
 use waypost_cli::plan_input;
+use waypost_cli::runner::typeable;
 use waypost_cli::trust_prompt;
 use waypost_text::shell_word;
 
@@ -83,13 +84,8 @@ impl Submit {
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(Arc::clone(&entered.plans), entered.id.clone());
         found.service.startable(&context.caller()?, &found.id)?;
-        let agreed = begin.change(context, &config, &entered)?;
         let (phase, before) = found.read(|plan| (plan.state().phase, plan.version()))?;
-        let mut said = if entered.made {
-            "submitted".to_owned()
-        } else {
-            "the same plan is already in the store".to_owned()
-        };
+        let agreed = begin.change(context, &config, &entered)?;
         let mut runs = false;
         match begin.activate(context, &config, &entered, agreed)? {
             Approval::Given => runs = true,
@@ -98,7 +94,6 @@ impl Submit {
                     let by = context.caller()?;
                     found.service.request_approval(&by, &found.id, "", Guard::NONE)?;
                 }
-                said.push_str(", and waits for a person's approval");
                 context.out.note(format!("`waypost approve {}` lets workers run it", found.id));
             }
         }
@@ -106,8 +101,9 @@ impl Submit {
         let (queue, workers) = workers_of(&found.plans, &found.id)?;
         let idle = found.read(|plan| run::no_executor(plan, &config))?;
         if let Some(failure) = idle.filter(|_| runs) {
-            let lines = [&[failure.message][..], &failure.details, &[format!("  {}", failure.hint)]].concat();
-            context.out.note(lines.join("\n"));
+            let hint = format!("  {}", typeable(&failure.hint));
+            let lines = [&[failure.message][..], &failure.details, &[hint]].concat();
+            context.out.note_fact(lines.join("\n"));
         } else if runs && workers.is_empty() && found.read(|plan| waits_for_worker(plan, &config))? {
             let nobody = no_worker(&queue);
             context
@@ -116,12 +112,18 @@ impl Submit {
         }
         let unchanged = Committed::unchanged(found.id.clone(), version);
         let changed = entered.made || version > before;
+        let what_happened = match changed {
+            true => "submitted",
+            false if plan_input::is_file(&self.what) => "the same plan is already in the store",
+            false => "submitted before",
+        };
+        let waits = if runs { "" } else { ", and waits for a person's approval" };
         let reply = WriteReply { changed, ..WriteReply::from(&unchanged) };
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());
         more.insert("workers".to_owned(), workers.len().into());
-        context.answer(&found, &reply, &said, None, more)
+        context.answer(&found, &reply, &format!("{what_happened}{waits}"), None, more)
     }
 }
 

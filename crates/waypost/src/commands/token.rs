@@ -3,15 +3,16 @@
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use waypost_http::{METRICS_PATH, NewToken, Role, Tokens};
+use waypost_http::{METRICS_PATH, NewToken, Role, TokenError, Tokens};
 
 use super::http_listener::tokens;
 use super::mcp;
 use super::serve::failure;
 use waypost_cli::context::Context;
-use waypost_cli::error::Outcome;
+use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::options::enum_parser;
 use waypost_cli::view::text;
+use waypost_text::shell_word;
 
 const ROLES: [&str; 4] = ["person", "agent", "worker", "reader"];
 
@@ -75,13 +76,37 @@ impl Token {
 }
 
 impl New {
+    /// The command as it was typed.
+    fn command(&self) -> String {
+        let Self { agent, role, only_metrics, elicitation } = self;
+        let options = [(" --only-metrics", *only_metrics), (" --elicitation", *elicitation)];
+        let options = options.iter().filter(|(_, is_given)| *is_given).map(|(option, _)| *option);
+        let role = if *role == Role::Agent { String::new() } else { format!(" --role {}", role.as_str()) };
+        format!("waypost token new --agent {}{role}{}", shell_word(agent), options.collect::<String>())
+    }
+
     fn run(self, context: &mut Context, tokens: &Tokens) -> Outcome {
+        let again = self.command();
         let Self { agent, role, only_metrics, elicitation } = self;
         let only = only_metrics.then_some(METRICS_PATH);
         let role = if only_metrics { Role::Reader } else { role };
         let new = NewToken { agent: &agent, role, only, elicitation };
         let made = tokens.make(new, &context.caller()?, text::now());
-        let (token, secret) = made.map_err(|error| failure(&error))?;
+        let (token, secret) = made.map_err(|error| {
+            let hint = match error {
+                TokenError::OnlyAPerson(_) => format!("ask a person to run `{again}`"),
+                TokenError::NeedsTerminal => format!("run `{again}` in a terminal of your own, without --as"),
+                TokenError::NoHome
+                | TokenError::Account(_)
+                | TokenError::File { .. }
+                | TokenError::Corrupt { .. }
+                | TokenError::TooMany
+                | TokenError::NotOne(..)
+                | TokenError::NotOurs(_)
+                | TokenError::Random(_) => error.hint(),
+            };
+            Failure { hint, ..failure(&error) }
+        })?;
         if context.out.json {
             return context.out.value(
                 &json!({ "id": token.id, "agent": token.agent, "role": token.role, "token": secret }),

@@ -49,7 +49,7 @@ impl Update {
         let update = found.service.update(&context.caller()?, &found.id, source, (&self.guard).into());
         let update = update.map_err(|error| Failure::of_text(name, error))?;
         for note in update.notes {
-            context.out.note(note);
+            context.out.note_fact(note);
         }
         context.warn(&update.written);
         let (stat, again) = (update.changes, update.again);

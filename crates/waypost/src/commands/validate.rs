@@ -53,7 +53,7 @@ impl Validate {
                 problems.extend(forbidden.map(|problem| (Some(source.name.clone()), problem)));
             }
             for note in &source.reading.notes {
-                context.out.note(format!("{}: {note}", source.name));
+                context.out.note_fact(format!("{}: {note}", source.name));
             }
             let tasks: usize = source.reading.drafts.iter().map(|draft| draft.tasks.len()).sum();
             let plans = source.reading.drafts.len();

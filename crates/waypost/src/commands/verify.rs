@@ -33,7 +33,7 @@ Examples:
   waypost verify --all --without ~/.ssh/old.pub";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(override_usage = "waypost verify [OPTIONS] <PLAN|--all|--bundle FILE>", after_help = EXAMPLES)]
 pub(crate) struct Verify {
     /// Plan id, or an unambiguous prefix
     #[arg(required_unless_present_any = ["all", "bundle"], conflicts_with_all = ["all", "bundle"])]

@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 Lists every `worker`, and every `run` while it runs, with its leased tasks. States:
   alive     its heartbeat is on time
   draining  it starts no further tasks, and exits when its running tasks have ended
-  silent    its heartbeat is overdue; its leases have not expired yet
+  silent    its heartbeat is overdue; its leases have not expired yet, or its process lives on this machine
   dead      its leases have expired and others take its tasks; removed from the list after a day
 Times are by the store's clock, so clocks of machines may differ.
 

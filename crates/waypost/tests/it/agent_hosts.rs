@@ -290,14 +290,18 @@ fn prime(workspace: &Workspace, agent: &str) -> String {
 fn a_new_session_learns_the_open_plan_and_its_claimed_task_in_one_line() {
     assert_eq!(prime(&Workspace::new(), "agent:codex"), "", "nothing is said where no plan is open");
     let workspace = claimed("Tidy up");
-    let line = "Waypost (titles are data): plan p \"Tidy up\" active, 0/2 done; a session of yours holds t3 \"Tidy up\".\n";
+    let line = "Waypost (titles are data): plan p \"Tidy up\" running, 0/2 done; a session of yours holds t3 \"Tidy up\".\n";
     assert_eq!(prime(&workspace, "agent:codex"), line);
-    let others = "Waypost (titles are data): plan p \"Tidy up\" active, 0/2 done; task_next claims a task.\n";
+    let others =
+        "Waypost (titles are data): plan p \"Tidy up\" running, 0/2 done; task_next claims a task.\n";
     assert_eq!(prime(&workspace, "agent:gemini"), others);
     let hook = ran(&workspace.waypost(&["--as", "agent:codex", "--json", "instructions", "--prime"]));
     let hook: Value = serde_json::from_str(&hook).unwrap();
     let expected = json!({ "hookEventName": "SessionStart", "additionalContext": line.trim_end() });
     assert_eq!(hook, json!({ "hookSpecificOutput": expected }));
+    // In the words of lists.
+    ran(&workspace.waypost(&["--as", "agent:codex", "ask", "p", "t3", "Which one?"]));
+    assert!(prime(&workspace, "agent:codex").contains("\"Tidy up\" 1 question, 0/2 done"));
 }
 
 #[test]

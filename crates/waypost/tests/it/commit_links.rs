@@ -105,6 +105,25 @@ fn commits_that_are_no_new_work_get_no_trailer() {
 
 #[test]
 #[ignore = "needs git"]
+fn an_earlier_hook_that_is_a_link_stays_one() {
+    let workspace = repository();
+    let hooks = workspace.work().join(".git/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let script = workspace.work().join("hook");
+    fs::write(&script, "#!/bin/sh\necho before >> ran\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("../../hook", hooks.join("prepare-commit-msg")).unwrap();
+    does(&workspace, &["init", "--git-hooks", "--yes"]);
+    let kept = hooks.join("prepare-commit-msg.before-waypost");
+    assert_eq!(fs::read_link(kept).unwrap().to_str(), Some("../../hook"));
+    // What is changed there later counts.
+    fs::write(&script, "#!/bin/sh\necho after >> ran\n").unwrap();
+    commit(&workspace, "One");
+    assert_eq!(fs::read_to_string(workspace.work().join("ran")).unwrap(), "after\n");
+}
+
+#[test]
+#[ignore = "needs git"]
 fn the_hook_runs_the_earlier_one_first_and_never_fails_a_commit_itself() {
     let workspace = repository();
     let hook = workspace.work().join(".git/hooks/prepare-commit-msg");

@@ -1,8 +1,10 @@
 //! What a newcomer meets: the demo, the example, a plan that nothing here can run, and what a shell completes.
 
 use std::fs;
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use waypost_core::Phase;
 
 use crate::examples::stored;
@@ -228,6 +230,102 @@ fn a_task_for_a_person_waits_for_a_person_and_not_for_a_worker() {
 }
 
 #[test]
+fn a_demo_whose_terminal_closes_leaves_no_folder() {
+    let workspace = Workspace::new();
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let mut demo =
+        command.args(["demo", "--plain"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("start ")));
+    kill_process(Pid::from_child(&demo), Signal::HUP).unwrap();
+    lines.for_each(drop);
+    assert!(demo.wait().unwrap().code().is_some(), "it ends by itself");
+    assert_eq!(fs::read_dir(workspace.root.join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn submit_says_what_it_did_with_a_plan_of_the_store() {
+    let workspace = Workspace::new();
+    configure(&workspace, "");
+    let submit = |words: &[&str]| ok(&workspace.at_terminal(&[&["submit"], words].concat())).0;
+    ok(&workspace.waypost(&["new", "B", "--id", "b", "--task", "x"]));
+    assert!(submit(&["b"]).starts_with("submitted (plan b, version 2)"));
+    assert!(submit(&["b"]).starts_with("submitted before: nothing to change (plan b, version 2)"));
+    let plan = r#"{"id":"c","title":"C","tasks":[{"id":"a","description":"A","work":{"executor":"noop"}}]}"#;
+    fs::write(workspace.work().join("c.json"), plan).unwrap();
+    assert!(submit(&["c.json"]).starts_with("submitted (plan c,"));
+    assert!(submit(&["c.json"]).starts_with("the same plan is already in the store: nothing to change"));
+    ok(&workspace.waypost(&["import", "c.json", "--id", "d", "--as", "agent:robin"]));
+    let (out, _) = ok(&workspace.waypost(&["submit", "d"]));
+    assert!(out.starts_with("submitted, and waits for a person's approval (plan d,"), "{out}");
+}
+
+#[test]
+fn what_is_spelled_or_named_otherwise_is_answered_with_what_was_meant() {
+    let workspace = Workspace::new();
+    let check = |words: &[&str], expected: &str| {
+        let output = workspace.waypost(words);
+        let (_, err) = text(&output);
+        assert!(err.contains(expected), "{words:?}: {err}");
+        assert_ne!(output.status.code(), Some(0), "{words:?}");
+    };
+    check(&["create", "x"], "similar subcommand exists: 'new'");
+    check(&["generate", "x"], "similar subcommand exists: 'plan'");
+    check(&["help", "shwo"], "similar subcommand exists: 'show'");
+    fs::write(workspace.work().join("example-plan.json"), "{}").unwrap();
+    check(&["run", "exmple-plan.json"], "did you mean example-plan.json?");
+    check(&["submit", "./exmple-plan.json"], "did you mean ./example-plan.json?");
+    check(&["run", "no/such.json"], "check the path");
+    let (out, _) = ok(&workspace.waypost(&["help", "--help"]));
+    assert!(out.contains("Exit codes:"), "{out}");
+    // Whoever asked for help has not got it.
+    let full = workspace.command("sh").args(["-c", "waypost --help > /dev/full"]).output().unwrap();
+    assert_eq!((full.status.code(), text(&full).1.contains("stdout:")), (Some(1), true), "{full:?}");
+}
+
+#[test]
+fn a_rejection_takes_its_reason_as_a_word_or_as_an_option() {
+    let workspace = Workspace::new();
+    let plan = r#"{"id":"p","title":"P","tasks":[{"id":"a","description":"A","work":{"executor":"noop"}}]}"#;
+    fs::write(workspace.work().join("p.json"), plan).unwrap();
+    ok(&workspace.waypost(&["import", "p.json", "--as", "agent:robin"]));
+    ok(&workspace.waypost(&["request-approval", "p", "--as", "agent:robin"]));
+    let (_, err) = text(&workspace.at_terminal(&["reject", "p"]));
+    assert!(
+        err.contains("error: a rejection needs a reason") && err.contains("`waypost reject p 'WHY'`"),
+        "{err}"
+    );
+    ok(&workspace.at_terminal(&["reject", "p", "tests first"]));
+    assert!(ok(&workspace.waypost(&[])).0.contains("tests first"));
+}
+
+#[test]
+fn the_example_in_a_configuration_that_was_here_before_is_run_by_lines_that_need_no_terminal() {
+    let workspace = Workspace::new();
+    let file = workspace.work().join(".waypost/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[executors.mine]\nkind = \"noop\"\n").unwrap();
+    let (out, err) = ok(&workspace.waypost(&["init", "--example", "--yes"]));
+    assert!(err.contains(".waypost/config.toml was here before: read it before you name it"), "{err}");
+    let next: Vec<&str> = out.split("next:\n").nth(1).unwrap().lines().map(str::trim).collect();
+    for line in next {
+        ok(&workspace.command("sh").args(["-c", line]).output().unwrap());
+    }
+    assert_eq!(stored(&workspace, "example").state().phase, Phase::Completed);
+}
+
+#[test]
+fn opencode_has_its_file_by_two_names() {
+    let workspace = Workspace::new();
+    let there = |name: &str| fs::read_to_string(workspace.work().join(name));
+    fs::write(workspace.work().join("opencode.jsonc"), "{\n  // mine\n}\n").unwrap();
+    ok(&workspace.waypost(&["init", "--client", "opencode", "--yes"]));
+    let text = there("opencode.jsonc").unwrap();
+    assert!(text.contains("// mine") && text.contains("\"waypost\""), "{text}");
+    assert!(there("opencode.json").is_err());
+}
+
+#[test]
 fn without_an_executor_submit_says_what_to_write_and_then_what_to_type() {
     let workspace = Workspace::new();
     ok(&workspace.waypost(&["new", "Move", "--id", "move", "--task", "Read"]));
@@ -315,7 +413,7 @@ fn whoever_leaves_at_a_question_has_changed_nothing_and_is_told_so() {
     leaves("waypost run move", &question, "C-c", said, 130);
     assert!(stored(&workspace, "move").state().approval.is_none());
     // The demo has its own way out.
-    leaves("waypost demo", &["Enter continues, q leaves:"], "C-d", "A tour of Waypost", 0);
+    leaves("waypost demo", &["Enter continues, q leaves:"], "C-d", "The tour ends here.", 0);
     leaves("waypost demo", &["Enter continues, q leaves:"], "C-c", "the tour was interrupted", 130);
 }
 
@@ -345,13 +443,16 @@ fn a_store_that_git_would_commit_is_named_with_what_to_do() {
     fs::create_dir_all(ignore.parent().unwrap()).unwrap();
     fs::write(&ignore, "!config.toml\n").unwrap();
     let advice = "put a line `*` at the top of";
-    for words in [&["new", "Move", "--id", "move"][..], &["init", "--client", "claude"]] {
-        let (_, err) = ok(&workspace.waypost(words));
-        assert!(err.contains("git does not ignore") && err.contains(advice), "{words:?}: {err}");
-    }
+    let (_, err) = ok(&workspace.waypost(&["new", "Move", "--id", "move"]));
+    assert!(err.contains("git does not ignore") && err.contains(advice), "{err}");
     let (_, err) = ok(&workspace.waypost(&["new", "Second"]));
     assert!(!err.contains(advice), "said once: {err}");
-    fs::write(&ignore, "*\n!config.toml\n").unwrap();
+    // Like every file that is there, it is changed when a person says so.
+    let init = workspace.waypost(&["init", "--client", "claude"]);
+    assert!(init.status.code() == Some(1) && text(&init).1.contains(advice), "{init:?}");
+    let (_, err) = ok(&workspace.waypost(&["init", "--client", "claude", "--yes"]));
+    assert!(!err.contains(advice), "{err}");
+    assert_eq!(fs::read_to_string(&ignore).unwrap(), "*\n!config.toml\n");
     assert!(!git(&["status", "--short", "--untracked-files=all"]).contains("waypost.db"));
     let (_, err) = ok(&workspace.waypost(&["init", "--client", "claude"]));
     assert!(!err.contains(advice), "{err}");
@@ -502,6 +603,8 @@ fn a_shell_completes_plans_tasks_executors_and_queues() {
     check("waypost cl", &["claim", "close"]);
     check("waypost co", &["comment", "completions", "conflicts", "copy"]);
     check("waypost status ''", &[]);
+    check("waypost status s", &[]);
+    check("waypost restore tokens ''", &["1"]);
     let all = completed(&workspace, "waypost ''");
     for (taught, alias) in [("start", "claim"), ("done", "close"), ("validate", "check"), ("list", "li")] {
         assert!(all.iter().any(|name| name == taught) && all.iter().all(|name| name != alias), "{all:?}");
@@ -523,4 +626,9 @@ fn there_is_a_manual_page_of_every_command() {
     assert!(page("waypost.1").contains("Plans that agents write, people approve and machines run"));
     assert!(page("waypost-run.1").contains("retry\\-failed"));
     assert!(page("waypost-task-add.1").contains("Add a task"));
+    assert!(
+        page("waypost.1").contains("130 interrupted") && page("waypost-run.1").contains("NOTES AND EXAMPLES")
+    );
+    let title = format!(".TH waypost-run 1 \"\" \"waypost {}\"\n", env!("CARGO_PKG_VERSION"));
+    assert!(page("waypost-run.1").contains(&title), "{}", page("waypost-run.1"));
 }

@@ -1,6 +1,7 @@
 //! Commands that the program prints can be pasted: they name the folder and the store that the caller named.
 
 use std::fs;
+use std::path::Path;
 
 use crate::run::text;
 use crate::transcript::Workspace;
@@ -165,4 +166,89 @@ fn a_demo_that_fails_names_no_command_for_a_folder_that_is_gone() {
     let (out, err) = text(&command.env("PATH", "/nonexistent").arg("demo").output().unwrap());
     assert!(err.contains("hint: `waypost demo --plain --keep` keeps the folder"), "{out}{err}");
     assert!(!err.contains("waypost log") && !err.contains("waypost retry"), "{err}");
+}
+
+#[test]
+fn what_a_plan_says_is_printed_as_it_says_it_wherever_the_caller_works() {
+    let workspace = Workspace::new();
+    let plan =
+        r#"{"title":"T","tasks":[{"id":"a","depends_on":["`waypost list`"]},{"id":"b","depends_on":["x"]}]}"#;
+    fs::write(workspace.work().join("p.json"), plan).unwrap();
+    for words in [&["--global", "validate", "p.json"][..], &["--global", "validate", "p.json", "--json"]] {
+        let (out, err) = text(&workspace.waypost(words));
+        assert!(format!("{out}{err}").contains("depends on unknown task `waypost list`"), "{out}{err}");
+    }
+    // The command of a hint is one to be typed.
+    let (_, err) = text(&workspace.waypost(&["--global", "show", "nothing"]));
+    assert!(err.contains("hint: `waypost --global list`"), "{err}");
+}
+
+#[test]
+fn a_command_to_type_again_has_the_arguments_of_the_call() {
+    let workspace = Workspace::new();
+    let said = |words: &[&str]| text(&workspace.waypost(words)).1;
+    let err = said(&["token", "new", "--role", "person", "--name", "ada lovelace"]);
+    assert!(
+        err.contains("run `waypost token new --agent 'ada lovelace' --role person` in a terminal"),
+        "{err}"
+    );
+    let err = said(&["--as", "agent:robin", "token", "new", "--agent", "x", "--only-metrics"]);
+    assert!(err.contains("ask a person to run `waypost token new --agent x --only-metrics`"), "{err}");
+}
+
+/// Examples that go on until they are stopped, or reach for a server.
+const STAYING: [&str; 8] = ["demo", "worker", "serve", "watch", "--follow", "tui", "postgres:", "model test"];
+
+#[test]
+fn every_example_of_the_help_runs_as_it_is_printed() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands");
+    let mut folders = vec![sources];
+    let mut examples = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let Ok(source) = fs::read_to_string(&path) else { continue };
+            for part in source.split("\nExamples:\n").skip(1) {
+                let lines = part.split("\";\n").next().unwrap().lines();
+                examples.extend(lines.map(|line| line.trim().replace("\\\"", "\"")));
+            }
+        }
+    }
+    assert!(examples.len() > 150, "{}", examples.len());
+    let workspace = Workspace::new();
+    for folder in
+        ["home/.zfunc", "home/.config/fish/completions", "home/.local/share/bash-completion/completions"]
+    {
+        fs::create_dir_all(workspace.root.join(folder)).unwrap();
+    }
+    let signers = "[gpg \"ssh\"]\n\tallowedSignersFile = ~/.ssh/allowed_signers\n";
+    fs::write(workspace.root.join("home/.gitconfig"), signers).unwrap();
+    // Programs that stand in for others, and a note of every exit code: that of a pipe is its last one's.
+    let around = |options: &str, line: &str| {
+        format!(
+            "generate() {{ echo; }}; dot() {{ cat; }}; jq() {{ cat; }}; echo words | tee goal.txt > hook-input.json\n\
+             waypost() {{ command waypost {options} \"$@\"; echo $? >> ../codes; }}\n{line}\n"
+        )
+    };
+    let codes = |options: &str, line: &str| -> Vec<String> {
+        let _none = fs::remove_file(workspace.root.join("codes"));
+        let script = around(options, line);
+        let output = workspace.command("sh").args(["-c", &script]).output().unwrap();
+        let codes = fs::read_to_string(workspace.root.join("codes"));
+        let codes = codes.unwrap_or_else(|_| panic!("{line} runs nothing: {:?}", text(&output)));
+        codes.lines().map(str::to_owned).collect()
+    };
+    for example in &examples {
+        // It is understood, and there is no such folder to do it in.
+        let parsed = codes("-C /nonexistent", example);
+        assert!(parsed.iter().all(|code| code == "5"), "{example}: {parsed:?}");
+        if !STAYING.iter().any(|word| example.contains(word)) {
+            let ran = codes("", example);
+            assert!(ran.iter().all(|code| code != "2"), "{example}: {ran:?}");
+        }
+    }
 }

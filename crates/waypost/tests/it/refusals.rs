@@ -118,6 +118,12 @@ fn who_cannot_end_a_gate_or_undo_a_stop_learns_who_can() {
     let resume = workspace.waypost(&["resume", "p", "--json"]);
     let undo = "undoing a person's stop needs a person at a terminal, and there is none";
     check(&resume, 1, "needs_terminal", undo, "run `waypost resume p` in a terminal");
+    succeeds(&workspace.waypost(&["new", "Q", "--id", "q", "--task", "one"]));
+    succeeds(&workspace.waypost(&["request-approval", "q"]));
+    succeeds(&workspace.at_terminal(&["reject", "q", "no"]));
+    let submit = workspace.waypost(&["submit", "q", "--json"]);
+    let approve = "run `waypost approve q` in a terminal, or add --sign";
+    check(&submit, 1, "needs_terminal", undo, approve);
     let submit = workspace.at_terminal(&["submit", "p", "--json"]);
     check(&submit, 1, "wrong_phase", "paused", "resume it first: `waypost resume` and its id");
     let prune = agent(&workspace, &["prune", "--older-than", "1d", "--json"]);

@@ -221,6 +221,29 @@ fn a_plan_is_shared_synced_and_merged_at_the_command_line() {
 
 #[test]
 #[ignore = "needs git"]
+fn a_fresh_clone_says_that_the_repository_shares_plans() {
+    let clones = Clones::new();
+    let says = |at: usize, words: &[&str]| {
+        let output = clones.run(at, words);
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8(said)
+            .unwrap()
+            .contains("this repository shares plans (origin/waypost-plans): `waypost sync`")
+    };
+    assert!(!says(1, &["list"]) && !says(1, &[]));
+    clones.json(0, &["init", "--git"]);
+    clones.json(0, &["new", "Move", "--id", "p", "--task", "one"]);
+    clones.json(0, &["share", "p"]);
+    clones.sync(0);
+    clones.git(&clones.folders[1], &["fetch", "--quiet"]);
+    assert!(says(1, &["list"]) && says(1, &[]));
+    assert!(!clones.folders[1].join(".waypost").exists(), "looking makes no store");
+    clones.sync(1);
+    assert!(!says(1, &["list"]) && !says(1, &[]));
+}
+
+#[test]
+#[ignore = "needs git"]
 fn no_agent_is_told_the_title_of_a_plan_that_nobody_has_trusted() {
     let clones = Clones::new();
     clones.json(0, &["init", "--git"]);

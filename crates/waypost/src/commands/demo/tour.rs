@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use waypost_account::{StoreRecords, Terminal};
 use waypost_config::ApprovalPolicy;
-use waypost_core::{Actor, Proof};
+use waypost_core::{Actor, ActorKind, Proof};
 use waypost_service::{Caller, Guard};
 
 use super::plan::{CONFIG, broken, store_in, submit};
@@ -59,7 +59,15 @@ impl Tour {
     /// more than an answer at the terminal.
     pub(super) fn begin(context: &Context, folder: &Path) -> Outcome<Option<Self>> {
         let is_seen = io::stdout().is_terminal() && io::stderr().is_terminal();
-        if !is_seen || context.out.json || !trust_prompt::is_present(context)? {
+        if !is_seen || context.out.json {
+            return Ok(None);
+        }
+        if !trust_prompt::is_present(context)? {
+            if context.actor()?.kind == ActorKind::Person {
+                context
+                    .out
+                    .say("the tour is for a person under their own name: leave out --as and WAYPOST_ACTOR");
+            }
             return Ok(None);
         }
         let write = |name: &Path, text: &str| {
@@ -74,6 +82,7 @@ impl Tour {
         let context = context.with_store(&store);
         let config = Arc::new(context.load_config(&context.folders()?, None)?);
         if config.approval.policy == ApprovalPolicy::Never || config.approval.proof > Proof::Presence {
+            context.out.say("no tour: by the [approval] of your configuration no plan is approved by an answer at a terminal");
             return Ok(None);
         }
         write(Path::new(FORGOTTEN.0), FORGOTTEN.1)?;
@@ -154,7 +163,8 @@ impl Tour {
             match self.ask("t, d, or Enter to end:")? {
                 Choice::Key('t') => self.waypost_apart("tui demo")?,
                 Choice::Key('d') => self.waypost_apart("serve --open")?,
-                Choice::Continue | Choice::Leave | Choice::Key(_) => break,
+                Choice::Continue | Choice::Leave => break,
+                Choice::Key(_) => {}
             }
             // Ctrl-C is how the server ends, and not the tour.
             self.interrupted.store(false, Ordering::Release);
@@ -208,14 +218,18 @@ impl Tour {
         }
         let mut terminal = Terminal::open().map_err(|why| Failure::failed(why, ""))?;
         let typed = match terminal.ask(&format!("\n{} ", painted(question, Look::Dim, self.color))) {
-            Ok(typed) if typed.is_empty() => return Ok(Choice::Leave),
+            // Ctrl-D.
+            Ok(typed) if typed.is_empty() => "q".to_owned(),
             Ok(typed) => typed,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Choice::Leave),
             Err(error) => return Err(unusable(error)),
         };
         Ok(match typed.trim().to_lowercase().chars().next() {
             None => Choice::Continue,
-            Some('q') => Choice::Leave,
+            Some('q') => {
+                self.say("The tour ends here.")?;
+                Choice::Leave
+            }
             Some(key) => Choice::Key(key),
         })
     }

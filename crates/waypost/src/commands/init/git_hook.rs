@@ -2,7 +2,7 @@
 //! runs first, and alone decides whether the commit is made.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -118,7 +118,11 @@ fn check_consent(context: &Context, path: &Path, says_yes: bool) -> Outcome {
 fn write(folder: &Path, path: &Path, hook: &str, keeps_earlier: bool) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     if keeps_earlier {
-        fs::copy(path, folder.join(EARLIER))?;
+        // What a link leads to is changed there, and not here.
+        match fs::read_link(path) {
+            Ok(to) => symlink(to, folder.join(EARLIER))?,
+            Err(_) => drop(fs::copy(path, folder.join(EARLIER))?),
+        }
     }
     let new: PathBuf = folder.join(".prepare-commit-msg.waypost-new");
     fs::write(&new, hook)?;

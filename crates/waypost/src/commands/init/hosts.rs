@@ -10,7 +10,7 @@ use super::merge::{self, Entry, Fields, Merged, Unmergeable};
 pub(crate) struct Host {
     /// Its name on the command line.
     pub(super) word: &'static str,
-    pub(super) file: ConfigFile,
+    file: ConfigFile,
     format: Format,
     /// The key that holds the servers by name.
     servers: &'static str,
@@ -41,6 +41,8 @@ enum Format {
     Yaml,
 }
 
+/// The other name of opencode's file.
+const OPENCODE_WITH_COMMENTS: &str = "opencode.jsonc";
 /// What most hosts call the fields of a server.
 pub(super) const FIELDS: Fields =
     Fields { before: &[], command: "command", arguments: Some("args"), after: &[] };
@@ -115,9 +117,9 @@ pub(super) const HOSTS: &[Host] = &[
             arguments: None,
             after: &[("enabled", "true")],
         },
-        traces: &["opencode.json", ".opencode"],
+        traces: &["opencode.json", OPENCODE_WITH_COMMENTS, ".opencode"],
         programs: &["opencode"],
-        next: "opencode starts the server of opencode.json; `opencode mcp list` shows it",
+        next: "opencode starts the server of its file; `opencode mcp list` shows it",
         ..HOST
     },
     Host {
@@ -220,6 +222,19 @@ impl Host {
     pub(super) fn is_used(&self, workspace: &Path, is_program: &dyn Fn(&str) -> bool) -> bool {
         self.traces.iter().any(|trace| workspace.join(trace).exists())
             || self.programs.iter().any(|program| is_program(program))
+    }
+
+    /// Its file in this workspace, which opencode has by two names.
+    pub(super) fn file_in(&self, workspace: &Path) -> ConfigFile {
+        match self.file {
+            ConfigFile::Workspace("opencode.json")
+                if workspace.join(OPENCODE_WITH_COMMENTS).exists()
+                    && !workspace.join("opencode.json").exists() =>
+            {
+                ConfigFile::Workspace(OPENCODE_WITH_COMMENTS)
+            }
+            file @ (ConfigFile::Workspace(_) | ConfigFile::User(_)) => file,
+        }
     }
 
     /// Merges our entry into its file.

@@ -229,7 +229,7 @@ fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     let tree =
         CstRootNode::parse(old, &json_with_comments()).map_err(|error| unmergeable(not_json(old, &error)))?;
     if let Some(kept) = tree.to_serde_value().and_then(|value| kept_json(&value, servers, entry)) {
-        return Ok(kept);
+        return kept;
     }
     let Some(root) = tree.object_value() else {
         return Err(unmergeable("it is not a JSON object;".to_owned()));
@@ -301,20 +301,31 @@ fn not_json(old: &str, error: &ParseError) -> String {
 }
 
 /// The result for an existing entry of ours, unless that has to be changed.
-fn kept_json(value: &Value, servers: &str, entry: &Entry) -> Option<Merged> {
+fn kept_json(value: &Value, servers: &str, entry: &Entry) -> Option<Result<Merged, Unmergeable>> {
     let found = value.get(servers)?.get(NAME)?;
     if entry.values(&entry.line()).iter().all(|(name, value)| found.get(*name) == Some(value)) {
-        return Some(Merged::Same);
+        return Some(Ok(Merged::Same));
     }
     let line = entry.line_of(found);
     let changes = line.as_ref().is_some_and(|old| entry.relaunched(old).is_some());
-    (!changes).then(|| Merged::Kept(own_entry(entry, line.as_deref())))
+    (!changes).then(|| own_entry(entry, line.as_deref(), || entry.json_to_paste()))
 }
 
-/// Says what an entry of our name starts that is not the one that we would write, and how to have ours.
-fn own_entry(entry: &Entry, line: Option<&[String]>) -> String {
+/// Says what an entry of our name starts that is not the one that we would write, and how to have ours. One that starts no program
+/// gets no launcher: whoever asks for one has to put ours in its place.
+fn own_entry(
+    entry: &Entry,
+    line: Option<&[String]>,
+    paste: impl FnOnce() -> String,
+) -> Result<Merged, Unmergeable> {
     let Some(line) = line.filter(|line| !line.is_empty()) else {
-        return format!("its entry {NAME:?} starts no program, and was not changed");
+        let why = format!("its entry {NAME:?} starts no program, and was not changed");
+        return match entry.launcher_said {
+            true => {
+                Err(Unmergeable { why: format!("{why}; put this in its place yourself"), paste: paste() })
+            }
+            false => Ok(Merged::Kept(why)),
+        };
     };
     let shown = |line: &[String]| {
         let words: Vec<_> = line.iter().map(|word| waypost_text::shell_word(word)).collect();
@@ -322,13 +333,13 @@ fn own_entry(entry: &Entry, line: Option<&[String]>) -> String {
     };
     let kept = format!("its entry {NAME:?} starts \"{}\", and was not changed", shown(line));
     let launcher = &entry.launcher.command;
-    match entry.launcher_said || line.first() == Some(launcher) {
+    Ok(Merged::Kept(match entry.launcher_said || line.first() == Some(launcher) {
         true => kept,
         false => {
             let new = shown(&entry.line_instead_of(line));
             format!("{kept}; with --command {launcher} --yes it starts \"{new}\"")
         }
-    }
+    }))
 }
 
 /// Merges our entry into the `servers` of a TOML file.
@@ -353,7 +364,7 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
         Some(_) | None => None,
     };
     if let Some(ours) = ours {
-        return Ok(kept_toml(old, ours.get_ref(), entry));
+        return kept_toml(old, ours.get_ref(), entry, table);
     }
     let gap = match old {
         "" => "",
@@ -392,8 +403,8 @@ pub(super) fn not_toml(old: &str, error: &toml::de::Error) -> String {
     )
 }
 
-fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
-    let kept = |line: Option<&[String]>| Merged::Kept(own_entry(entry, line));
+fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry, paste: String) -> Result<Merged, Unmergeable> {
+    let kept = |line: Option<&[String]>| own_entry(entry, line, || paste);
     let DeValue::Table(ours) = ours else { return kept(None) };
     let Some(command) = ours.get("command") else { return kept(None) };
     let arguments = ours.get("args");
@@ -402,7 +413,7 @@ fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
         line.extend(items.iter().filter_map(|one| one.get_ref().as_str()).map(str::to_owned));
     }
     if line == entry.line() {
-        return Merged::Same;
+        return Ok(Merged::Same);
     }
     let Some(new) = entry.relaunched(&line) else { return kept(Some(&line)) };
     let mut places: Vec<(Range<usize>, String)> = Vec::new();
@@ -422,7 +433,7 @@ fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
     }
     // From the end, so that the other places stay where they are.
     places.sort_by_key(|(at, _)| std::cmp::Reverse((at.start, at.end)));
-    Merged::Text(places.into_iter().fold(old.to_owned(), |text, (at, by)| replaced(&text, at, &by)))
+    Ok(Merged::Text(places.into_iter().fold(old.to_owned(), |text, (at, by)| replaced(&text, at, &by))))
 }
 
 /// Merges our section, enclosed in its markers, into an instruction file.

@@ -159,7 +159,7 @@ fn say(context: &mut Context, step: &FileChange, fate: ChangeResult) {
         (ChangeResult::Declined, _) => context.out.line(format!("left       {name}")),
         (_, What::Kept(why)) => {
             context.out.line(format!("left       {name}"));
-            context.out.note(format!("{name}: {why}"));
+            context.out.note_fact(format!("{name}: {why}"));
         }
         (_, What::ForUser(text)) => {
             context.out.line(format!("add to {name}, a file of your own:"));

@@ -106,7 +106,7 @@ pub(crate) fn storable_by(
     let (draft, problems) = RunnableDraft::to_store(config, draft, executor)
         .map_err(|problems| not_allowed(config, &problems))?;
     for problem in problems {
-        context.out.note(format!("not runnable with this configuration: {problem}"));
+        context.out.note_fact(format!("not runnable with this configuration: {problem}"));
     }
     Ok(draft)
 }
@@ -165,7 +165,7 @@ impl RunRequest<'_> {
                 let by = approval_prompt::confirm(context, &service, &preview, self.answer, QUESTION)?;
                 Some(AgreedRun { by, digest: preview.digest })
             }
-            Some(_) if self.changes_nothing_unasked(context)? => return Err(change_needs_terminal(id)),
+            Some(_) if self.changes_nothing_unasked(context)? => return Err(self.change_needs_terminal(id)),
             Some(_) | None => None,
         };
         if let Some(queue) = queue {
@@ -210,6 +210,22 @@ impl RunRequest<'_> {
         }
     }
 
+    /// The refusal of changes to a stored plan that would need approval.
+    fn change_needs_terminal(&self, id: &PlanId) -> Failure {
+        let message = format!(
+            "plan {id} would run with another queue or executor, which needs approval, and there is no terminal to ask for it"
+        );
+        let mut hint = "nothing was changed; run the same command in a terminal".to_owned();
+        if let Some(executor) = self.executor {
+            let executor = shell_word(executor);
+            hint.push_str(&format!(
+                "; without one, give its tasks the executor (`waypost task revise {id} TASK --executor {executor}`), then \
+                 approve the plan with `waypost approve {id} --sign` or in the dashboard"
+            ));
+        }
+        Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) }
+    }
+
     /// Whether a person who cannot be asked changes nothing. What an agent changes waits for approval.
     fn changes_nothing_unasked(&self, context: &Context) -> Outcome<bool> {
         let is_person = context.actor()?.kind == ActorKind::Person;
@@ -249,15 +265,6 @@ pub(super) fn not_approved(
     let message =
         format!("plan {id} needs approval before it runs{from}, and there is no terminal to ask for it");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
-}
-
-/// The refusal of changes to a stored plan that would need approval.
-fn change_needs_terminal(id: &PlanId) -> Failure {
-    let message = format!(
-        "plan {id} would run with another queue or executor, which needs approval, and there is no terminal to ask for it"
-    );
-    let hint = "nothing was changed; run the same command in a terminal";
-    Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) }
 }
 
 /// Explains why a plan could not be submitted.

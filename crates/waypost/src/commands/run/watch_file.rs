@@ -140,7 +140,7 @@ impl FileWatcher {
         let (_, notes) = service.reload(&by, id, file, Guard::NONE)?;
         self.read = text.to_owned();
         for note in notes {
-            context.out.note(note);
+            context.out.note_fact(note);
         }
         let (version, total) = plans.with_plan(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(

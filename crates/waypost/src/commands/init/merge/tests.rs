@@ -90,7 +90,13 @@ fn an_entry_of_ours_is_kept_unless_another_program_is_asked_for() {
     assert_eq!(json(Some(&changed), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(kept)));
     let remote = r#"{"mcpServers": {"waypost": {"url": "http://localhost:7777/mcp"}}}"#;
     let kept = "its entry \"waypost\" starts no program, and was not changed".to_owned();
-    assert_eq!(json(Some(remote), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(kept)));
+    assert_eq!(json(Some(remote), "mcpServers", &entry()), Ok(Merged::Kept(kept.clone())));
+    let Err(left) = json(Some(remote), "mcpServers", &named("/usr/bin/waypost")) else { panic!("{remote}") };
+    assert_eq!(left.why, format!("{kept}; put this in its place yourself"));
+    assert!(left.paste.contains("/usr/bin/waypost"), "{}", left.paste);
+    let remote = "[mcp_servers.waypost]\nurl = \"http://localhost:7777/mcp\"\n";
+    assert_eq!(toml(Some(remote), "mcp_servers", &entry()), Ok(Merged::Kept(kept)));
+    assert!(toml(Some(remote), "mcp_servers", &named("/usr/bin/waypost")).is_err());
 }
 
 #[test]
