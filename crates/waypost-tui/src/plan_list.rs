@@ -175,7 +175,7 @@ impl PlanList {
             Action::New => self.ask_title(context),
             Action::Status => self.ask_field(PlanField::Note, context),
             Action::Set => self.ask_what_to_set(context),
-            Action::Retry => self.ask_to_retry(context),
+            Action::RetryAll => self.ask_to_retry(context),
             Action::Pause => self.pause_or_resume(context),
             Action::Next => self.next_needing(false, context),
             Action::Previous => self.next_needing(true, context),

@@ -26,7 +26,7 @@ impl Editor {
             }
             lines.push(StyledLine::default());
         }
-        let title = format!("{} · {}", row.id(), row.standing.as_str());
+        let title = format!("{} · {}", row.id(), buffer.sign(row).label());
         let mut zoom = Zoom { title, text: StyledText::new(lines, Vec::new()), top: 0 };
         zoom.text.wrap(usize::from(inside(context.area).width));
         self.zoom = Some(zoom);
