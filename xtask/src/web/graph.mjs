@@ -71,7 +71,11 @@ const pressing = () =>
     const before = await pressed.boundingBox();
     await pressed.click();
     await page.getByRole("complementary", { name: "Task build-2" }).getByText("The build 2").waitFor();
-    assert.deepEqual(await pressed.boundingBox(), before, "its panel takes room, and the picture stays under the pointer");
+    // Its panel takes room, and what is above the picture another line.
+    await until("the box is where it was", async () => {
+      const after = await pressed.boundingBox();
+      return Math.abs(after.x - before.x) < 1 && Math.abs(after.y - before.y) < 1;
+    });
     // What the panel would cover comes into view.
     const far = box(page, await place(stage, "rel", "announce"));
     await far.focus();

@@ -114,6 +114,7 @@ impl RunView {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub(super) fn type_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
         if let Some(choice) = self.choice_of(key) {
             return self.answer_at(Some(choice), context);
