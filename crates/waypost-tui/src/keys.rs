@@ -165,7 +165,7 @@ const EDITOR: &[Row] = &[
         "edit the task: description, notes, complexity, priority, executor, parent, dependencies, tools, skip",
     ),
     (Action::Save, &["s", "ctrl+s"], "save", "save the edits as one version"),
-    (Action::Execute, &["x"], "run here", "run the plan in this process"),
+    (Action::Execute, &["x"], "execute", "run the plan in this process"),
     (Action::New, &["N", "insert"], "new", "add a task below this one"),
     (Action::Delete, &["D", "delete"], "delete", "delete the task; dependants are listed first"),
     (Action::Set, &["="], "set", "choose the status or another field of the task or the plan"),
@@ -217,7 +217,7 @@ const RUN: &[Row] = &[
     (Action::Approve, &["a"], "review", "review what will run, to approve or reject it (only a person can)"),
     (Action::Reject, &["R"], "reject", "reject it, with a reason"),
     (Action::Questions, &["Q"], "questions", "answer what clones of the repository disagree about"),
-    (Action::Execute, &["x"], "run here", "run the plan in this process"),
+    (Action::Execute, &["x"], "execute", "run the plan in this process"),
     (
         Action::Stop,
         &["X"],

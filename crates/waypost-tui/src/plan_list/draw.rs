@@ -39,6 +39,7 @@ const TYPING_KEYS: [(&str, &str); 3] = [("Enter", "apply"), ("Esc", "clear"), ("
 
 /// The greatest widths of what the plans on screen say; 0 if none of them says it.
 struct Widths {
+    state: usize,
     name: usize,
     title: usize,
     now: usize,
@@ -48,11 +49,12 @@ struct Widths {
 
 impl Widths {
     fn of<'a>(plans: impl Iterator<Item = &'a ListedPlan>) -> Self {
-        let mut widths = Self { name: 0, title: 0, now: 0, queue: 0, owner: 0 };
+        let mut widths = Self { state: 0, name: 0, title: 0, now: 0, queue: 0, owner: 0 };
         for plan in plans {
             let head = &plan.summary;
             let note = if head.status.trim().is_empty() { 0 } else { text::width(head.status.trim()) + 3 };
             let own = [
+                (&mut widths.state, text::width(&state(plan))),
                 (&mut widths.name, text::width(head.id.as_str())),
                 (&mut widths.title, text::width(&head.title) + note),
                 (&mut widths.now, text::width(&now(plan))),
@@ -74,7 +76,7 @@ impl Columns {
             scope: if stores > 1 { 5 } else { 0 },
             name: wanted.name.clamp(6, if width >= 110 { 24 } else { 12 }),
             title: 0,
-            state: if width >= 100 { 24 } else { 16 },
+            state: wanted.state.clamp(5, if width >= 100 { 24 } else { 16 }),
             now: 0,
             queue: if_wide(140, at_most(wanted.queue, 10)),
             owner: if_wide(140, at_most(wanted.owner, 14)),
@@ -274,6 +276,12 @@ impl Pen<'_, '_> {
     }
 }
 
+/// The status of a plan in words.
+fn state(plan: &ListedPlan) -> String {
+    let label = &plan.status.label;
+    if plan.summary.archived { format!("archived, {label}") } else { label.clone() }
+}
+
 /// What is going on in a plan. Who runs tasks says nothing about a task that failed or asks.
 fn now(plan: &ListedPlan) -> String {
     match plan.workers.as_slice() {
@@ -313,8 +321,7 @@ fn draw_plan(
     let style = theme.role(status.sign.role());
     put(pen.frame.buffer_mut(), (pen.x, area.y), SIGN_COLUMNS, status.sign.glyph(), style);
     pen.x += SIGN_COLUMNS;
-    let label = if head.archived { format!("archived, {}", status.label) } else { status.label.clone() };
-    pen.put(columns.state, &text::truncate(&label, columns.state), style);
+    pen.put(columns.state, &text::truncate(&state(listed), columns.state), style);
     pen.put(columns.name, &text::truncate(head.id.as_str(), columns.name), theme.accent());
     let title_x = pen.x;
     let now = now(listed);

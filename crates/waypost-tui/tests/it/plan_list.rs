@@ -328,7 +328,7 @@ fn what_needs_the_user_comes_first_and_who_works_is_named() {
 #[test]
 fn a_title_gets_the_room_that_nothing_else_needs() {
     let (mut world, effects) = silent((150, 24));
-    let title = "Move the ledger of every customer to the new schema, and read it twice";
+    let title = "Move the ledger of every customer to the new schema, and read it";
     let detail = "Shall the old tables be kept for a year, or dropped once the new ones were read back?";
     let with_queue =
         PlanSummary { queue: "q".to_owned(), ..head("a", title, "", Phase::Draft, (0, 0, 1), 1) };
