@@ -8,10 +8,10 @@ use serde_json::json;
 use waypost_config::{Config, Executor};
 use waypost_core::canonical::CanonicalHasher;
 use waypost_core::{
-    Actor, ActorKind, Command, Json, Outcome, Plan, PlanId, Problem, ProblemKind, Refusal, Status, Task,
-    TaskId, TaskSpec,
+    Actor, ActorKind, Command, EffectiveStatus, Json, Outcome, Phase, Plan, PlanId, Problem, ProblemKind,
+    Refusal, Status, Task, TaskId, TaskSpec,
 };
-use waypost_text::hex;
+use waypost_text::{StatusSign, hex};
 
 use crate::error::ServiceError;
 use crate::gate::approved_as_human;
@@ -38,13 +38,29 @@ impl<'a> HumanExecutors<'a> {
 
     /// Whether a person's answer finishes a task of the plan.
     pub fn has(&self, task: &Task) -> bool {
-        let Some(work) = &task.spec.work else { return false };
-        let is_human = || match self.config.executors.get(&work.executor) {
+        let is_open = matches!(task.state.status, Status::Pending | Status::Running);
+        is_open && task.spec.work.as_ref().is_some_and(|work| self.contains(&work.executor))
+    }
+
+    /// Whether an executor is a person.
+    pub(crate) fn contains(&self, executor: &str) -> bool {
+        match self.config.executors.get(executor) {
             Some(Executor::Human) => true,
             Some(Executor::Noop | Executor::Worker(_) | Executor::Dispatch(_)) => false,
-            None => self.approved.get_or_init(|| approved_as_human(self.plan)).contains(&work.executor),
-        };
-        matches!(task.state.status, Status::Pending | Status::Running) && is_human()
+            None => self.approved.get_or_init(|| approved_as_human(self.plan)).contains(executor),
+        }
+    }
+
+    /// The tasks that wait for a person to do them, by priority.
+    pub fn awaited(&self) -> impl Iterator<Item = &'a Task> {
+        let is_active = self.plan.state().phase == Phase::Active;
+        self.plan.claimable().filter(move |task| is_active && self.has(task))
+    }
+
+    /// The sign of a task with this status, at every front end: a ready task that a person does waits for that person.
+    pub fn sign(&self, task: &Task, status: EffectiveStatus) -> StatusSign {
+        let is_turn = status == EffectiveStatus::Ready && self.plan.state().phase == Phase::Active;
+        if is_turn && self.has(task) { StatusSign::Person } else { status.sign() }
     }
 }
 

@@ -380,22 +380,19 @@ impl Inbox {
                 ..asked
             });
         }
-        if state.phase == Phase::Active {
-            let people = statuses.people(plan);
-            for task in plan.claimable().filter(|task| people.has(task)) {
-                let spec = &task.spec;
-                let asked = item(InboxKind::Task, &title_of(task));
-                let inputs = spec.work.as_deref().is_some_and(|work| work.inputs != Json::empty_object());
-                self.items.push(InboxItem {
-                    tasks: vec![spec.id.clone()],
-                    tasks_total: 1,
-                    is_cut: asked.text != spec.description.trim() || !spec.notes.is_empty() || inputs,
-                    since: ready_since(plan, task).or(state.updated_at),
-                    digest: Some(question_digest(plan.id(), task)),
-                    holds_up: behind(plan, &[task]).len(),
-                    ..asked
-                });
-            }
+        for task in statuses.people(plan).awaited() {
+            let spec = &task.spec;
+            let asked = item(InboxKind::Task, &title_of(task));
+            let inputs = spec.work.as_deref().is_some_and(|work| work.inputs != Json::empty_object());
+            self.items.push(InboxItem {
+                tasks: vec![spec.id.clone()],
+                tasks_total: 1,
+                is_cut: asked.text != spec.description.trim() || !spec.notes.is_empty() || inputs,
+                since: ready_since(plan, task).or(state.updated_at),
+                digest: Some(question_digest(plan.id(), task)),
+                holds_up: behind(plan, &[task]).len(),
+                ..asked
+            });
         }
         if is_under_way || state.phase == Phase::Failed {
             for (error, tasks) in failures(plan) {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 use waypost_config::Config;
-use waypost_core::{Phase, Plan, PlanId, Status, Task, Timestamp};
+use waypost_core::{BlockReason, Phase, Plan, PlanId, Status, Task, Timestamp};
 use waypost_store::{PlanSummary, Query, StoreError, Worker};
 use waypost_text::{StatusSign, count, excerpt};
 
@@ -15,6 +15,7 @@ use crate::approval::start_refusal_text;
 use crate::error::ServiceError;
 use crate::human_answer::HumanExecutors;
 use crate::service::Service;
+use crate::wait_reasons::waiting_text;
 
 /// Plans with more tasks are described by their summary alone.
 const TASKS_READ_MAX: u32 = 10_000;
@@ -22,6 +23,8 @@ const TASKS_READ_MAX: u32 = 10_000;
 const PLANS_SEARCHED_MAX: usize = 2_000;
 /// How many of them are read at once.
 const PAGE_SEARCHED: usize = 500;
+/// Maximum number of tasks of a blocked plan that are asked what they wait for.
+const TASKS_EXPLAINED_MAX: usize = 200;
 /// Maximum width of the details of a status, in columns.
 const DETAIL_COLUMNS_MAX: usize = 160;
 /// Maximum number of running tasks that the details name.
@@ -133,15 +136,7 @@ impl Facts {
     fn of_plan(plan: &Plan, config: &Config, has_worker: bool) -> Self {
         let (state, counts) = (plan.state(), plan.effective_counts());
         let people = HumanExecutors::of(config, plan);
-        let for_people = match state.phase {
-            Phase::Active => plan.claimable().filter(|task| people.has(task)).count() as u32,
-            Phase::Draft
-            | Phase::AwaitingApproval
-            | Phase::Paused
-            | Phase::Completed
-            | Phase::Failed
-            | Phase::Cancelled => 0,
-        };
+        let for_people = people.awaited().count() as u32;
         let has_work = |task: &Task| task.spec.work.is_some();
         Self {
             phase: state.phase,
@@ -292,14 +287,25 @@ impl Service {
         // Progress, which is kept beside the plan, is only of tasks that run.
         let is_idle = head.counts.in_progress() == 0;
         let cached = self.plans().with_cached(&head.id, head.version, |plan| statuses.of_plan(plan));
-        if let Some(status) = cached.filter(|_| is_idle) {
-            return Ok(status);
-        }
-        match self.view(&head.id, |plan, _| statuses.of_plan(plan)) {
+        let status = match cached.filter(|_| is_idle) {
+            Some(status) => Ok(status),
+            None => self.view(&head.id, |plan, _| statuses.of_plan(plan)),
+        };
+        match status.and_then(|status| self.with_external_wait(&head.id, status)) {
             // It was purged since its summary was read.
             Err(ServiceError::NoSuchPlan(_)) => Ok(statuses.of_summary(head)),
             found => found,
         }
+    }
+
+    /// Adds to the status of a blocked plan which other plan it waits for, unless something in it says why it is blocked.
+    pub fn with_external_wait(&self, plan: &PlanId, status: PlanStatus) -> Result<PlanStatus, ServiceError> {
+        if status.sign != StatusSign::Blocked || !status.detail.is_empty() {
+            return Ok(status);
+        }
+        let Some((wait, target)) = self.plans().external_waits(plan, 1)?.pop() else { return Ok(status) };
+        let detail = format!("{} waits for {}", wait.task, target.named(&wait.on));
+        Ok(PlanStatus { detail: excerpt(&detail, DETAIL_COLUMNS_MAX).into_owned(), ..status })
     }
 
     /// Returns a page of summaries, each with its status.
@@ -400,11 +406,7 @@ impl PlanStatuses {
                     |question| question.text.clone(),
                 )
             }
-            StatusSign::Person => {
-                let people = self.people(plan);
-                let task = plan.claimable().find(|task| people.has(task));
-                task.map(title_of).unwrap_or_default()
-            }
+            StatusSign::Person => self.people(plan).awaited().next().map(title_of).unwrap_or_default(),
             StatusSign::Failed => {
                 let failed =
                     plan.tasks().map(|(task, _)| task).find(|task| task.state.status == Status::Failed);
@@ -442,15 +444,36 @@ impl PlanStatuses {
             }
             StatusSign::Rejected | StatusSign::Paused | StatusSign::Cancelled => state.reason.clone(),
             StatusSign::Done => state.summary.clone(),
+            StatusSign::Blocked => blocked_detail(plan, self.now),
             StatusSign::Ready
             | StatusSign::Queued
             | StatusSign::Held
             | StatusSign::Disputed
-            | StatusSign::Blocked
             | StatusSign::Draft
             | StatusSign::Skipped => String::new(),
         }
     }
+}
+
+/// Says what one of the first tasks waits for besides other tasks.
+fn blocked_detail(plan: &Plan, now: Timestamp) -> String {
+    let open = plan.tasks().map(|(task, _)| task).filter(|task| task.state.status == Status::Pending);
+    let mut waits = open.take(TASKS_EXPLAINED_MAX).filter_map(|task| {
+        let reasons = plan.waiting(task.spec.id.as_str(), now);
+        let reason = reasons.iter().find(|reason| match reason {
+            BlockReason::Held { .. }
+            | BlockReason::Disputed { .. }
+            | BlockReason::Until(_)
+            | BlockReason::Answer(_)
+            | BlockReason::Check => true,
+            BlockReason::Approval
+            | BlockReason::Phase(_)
+            | BlockReason::Dependencies(_)
+            | BlockReason::Skip { .. } => false,
+        })?;
+        Some(format!("{} waits for {}", task.spec.id, waiting_text(reason)))
+    });
+    waits.next().unwrap_or_default()
 }
 
 /// Returns the first line of a task's description; its id if it has none.

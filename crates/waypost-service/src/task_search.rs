@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use waypost_config::Config;
 use waypost_core::{EffectiveStatus, Plan, PlanId, Task, TaskId};
 use waypost_store::{ArchiveFilter, Query, Sort};
-use waypost_text::excerpt;
+use waypost_text::{StatusSign, excerpt};
 
 use crate::error::ServiceError;
+use crate::human_answer::HumanExecutors;
 use crate::plan_status::title_of;
 use crate::service::Service;
 
@@ -54,12 +56,23 @@ pub struct FoundTask {
     pub text: String,
     /// Its status.
     pub standing: Option<EffectiveStatus>,
+    /// Whether it waits for a person to do it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub for_person: bool,
     /// Its labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Who is to take care of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
+}
+
+impl FoundTask {
+    /// The sign under which every front end shows it.
+    pub fn sign(&self) -> StatusSign {
+        let of_status = self.standing.map_or(StatusSign::Blocked, EffectiveStatus::sign);
+        if self.for_person { StatusSign::Person } else { of_status }
+    }
 }
 
 /// The result of a search.
@@ -69,6 +82,8 @@ pub struct FoundTasks {
     pub tasks: Vec<FoundTask>,
     /// The number of all tasks that fit in the plans that were read.
     pub total: usize,
+    /// How many of these have tasks in them, so that nobody works on them.
+    pub parents: usize,
     /// The number of plans that were read.
     pub plans_read: usize,
     /// Whether there are plans that were not read.
@@ -88,7 +103,9 @@ impl Service {
     /// Searches the tasks of all plans, and returns at most `limit`.
     pub fn search_tasks(&self, wanted: &TaskSearch, limit: usize) -> Result<FoundTasks, ServiceError> {
         let words = search_words(&wanted.text);
-        let (mut found, mut ranking) = (FoundTasks::default(), Ranking::new(limit));
+        // Without a readable configuration, what every configuration has is still true.
+        let config = self.config().unwrap_or_default();
+        let (mut found, mut ranking) = (FoundTasks::default(), Ranking::new(limit, &config));
         if let Some(plan) = &wanted.plan {
             self.view(plan, |plan, _| ranking.read(plan, wanted, &words))?;
             found.plans_read = 1;
@@ -128,21 +145,23 @@ impl Service {
 }
 
 /// The found tasks by how well they fit.
-struct Ranking {
+struct Ranking<'a> {
+    config: &'a Config,
     limit: usize,
     total: usize,
+    parents: usize,
     /// Of each rank, no more than `limit`, in the order in which they were read.
     tasks: BTreeMap<Rank, Vec<FoundTask>>,
 }
 
-impl Ranking {
-    fn new(limit: usize) -> Self {
-        Self { limit, total: 0, tasks: BTreeMap::new() }
+impl<'a> Ranking<'a> {
+    fn new(limit: usize, config: &'a Config) -> Self {
+        Self { config, limit, total: 0, parents: 0, tasks: BTreeMap::new() }
     }
 
     fn into_found(self, found: FoundTasks) -> FoundTasks {
         let tasks = self.tasks.into_values().flatten().take(self.limit).collect();
-        FoundTasks { tasks, total: self.total, ..found }
+        FoundTasks { tasks, total: self.total, parents: self.parents, ..found }
     }
 
     /// Adds the tasks of a plan that fit.
@@ -152,7 +171,7 @@ impl Ranking {
             [spec.title.as_str(), &spec.goal, plan.id().as_str()].into_iter().find(|text| !text.is_empty());
         let title = title.unwrap_or_default();
         let of_plan = format!("{} {}", title.to_lowercase(), plan.id().as_str().to_lowercase());
-        let started = plan.as_started();
+        let (started, people) = (plan.as_started(), HumanExecutors::of(self.config, plan));
         for (task, _) in plan.tasks() {
             let state = &task.state;
             if wanted.label.as_ref().is_some_and(|label| !state.labels().contains(label))
@@ -167,6 +186,7 @@ impl Ranking {
                 continue;
             }
             self.total += 1;
+            self.parents += usize::from(!plan.sibling_ids(Some(task.spec.id.as_str())).is_empty());
             let alike = self.tasks.entry(rank).or_default();
             if alike.len() < self.limit {
                 alike.push(FoundTask {
@@ -175,6 +195,8 @@ impl Ranking {
                     task: task.spec.id.clone(),
                     text: excerpt(&title_of(task), TEXT_COLUMNS_MAX).into_owned(),
                     standing,
+                    for_person: standing
+                        .is_some_and(|standing| people.sign(task, standing) == StatusSign::Person),
                     labels: state.labels().to_vec(),
                     assignee: state.assignee().map(str::to_owned),
                 });

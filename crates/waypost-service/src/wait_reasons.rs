@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use waypost_config::{Config, Executor};
+use waypost_config::Config;
 use waypost_core::{
     BlockReason, Dependency, EffectiveStatus, ExternalTaskRef, LockMode, Phase, Plan, PlanId, StartRefusal,
     StartRefusalReason, Status, Task, TaskId, Timestamp,
 };
 use waypost_store::{HeldLock, LeaseFilter, LockFilter, PlanStore, Query, Worker, WriteError};
-use waypost_text::{one_line, quote};
+use waypost_text::{StatusSign, one_line, quote};
 
 use crate::active_workers::{draining_of, no_worker, workers_of};
 use crate::approval::start_refusal_text;
+use crate::human_answer::HumanExecutors;
 use crate::report::LEASES_MAX;
 
 /// Maximum number of external tasks to look up for one task.
@@ -38,13 +39,15 @@ pub struct Reason {
 pub struct Explanation {
     /// The effective status; `None` if the task no longer exists.
     pub standing: Option<EffectiveStatus>,
+    /// The sign under which the task is shown; `None` if it no longer exists.
+    pub sign: Option<StatusSign>,
     /// What the task waits for; for a finished task, why it ended like that.
     pub reasons: Vec<Reason>,
     /// Damage to the files of the plan.
     pub warnings: Vec<String>,
 }
 
-/// Explains what a task waits for. Without a configuration, only workers tell which executors are people.
+/// Explains what a task waits for. Without a configuration, what every configuration has is still true.
 pub fn why(
     plans: &PlanStore,
     config: Option<&Config>,
@@ -52,25 +55,30 @@ pub fn why(
     task: &TaskId,
 ) -> Result<Explanation, WriteError> {
     let now = plans.store().query(|read| Ok(read.now()))?;
+    let builtin = Config::default();
+    let config = config.unwrap_or(&builtin);
     let mut known = BTreeMap::new();
     for there in plans.view(plan, |plan, _| awaited(plan, task))? {
         known.insert(there.key(), plans.target_status(plan, Some(task), &there)?.describe(&there));
     }
     let leases = plans.store().query(|read| read.leases(&LeaseFilter::Plan(plan), LEASES_MAX));
     let until = leases.ok().and_then(|leases| leases.into_iter().find(|lease| lease.task == *task)?.until);
-    let (standing, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
+    let (standing, sign, mut reasons, warnings) = plans.view(plan, |plan, warnings| {
         let started = plan.as_started();
         let standing = started.effective_status(task.as_str());
+        let people = HumanExecutors::of(config, plan);
+        let sign =
+            plan.task(task.as_str()).zip(standing).map(|(found, standing)| people.sign(found, standing));
         // That its author skips the task is said before the plan has started.
         let shown = if is_to_be_skipped(plan, task.as_str()) { plan } else { &*started };
         let mut reasons = reasons(shown, task, (now, until), &known);
         reasons.extend(refused(plan, task));
-        (standing, reasons, warnings.to_vec())
+        (standing, sign, reasons, warnings.to_vec())
     })?;
     reasons.extend(held(plans, plan, task)?);
     let is_free = reasons.is_empty();
     reasons.extend(worker(plans, config, plan, task, is_free)?);
-    Ok(Explanation { standing, reasons, warnings })
+    Ok(Explanation { standing, sign, reasons, warnings })
 }
 
 /// Explains what the tasks of a plan that have not ended wait for: the first `max` of them in the plan's order, and how many
@@ -295,14 +303,17 @@ fn refused(plan: &Plan, task: &TaskId) -> Vec<Reason> {
 /// nothing else (`is_free`), what the workers of its queue have to do besides.
 fn worker(
     plans: &PlanStore,
-    config: Option<&Config>,
+    config: &Config,
     plan: &PlanId,
     task: &TaskId,
     is_free: bool,
 ) -> Result<Option<Reason>, WriteError> {
-    let found = plans.view(plan, |plan, _| startable(plan, task))?;
-    let Some(executor) = found else { return Ok(None) };
-    if config.is_some_and(|config| matches!(config.executors.get(&executor), Some(Executor::Human))) {
+    let found = plans.view(plan, |plan, _| {
+        let executor = startable(plan, task)?;
+        Some((HumanExecutors::of(config, plan).contains(&executor), executor))
+    })?;
+    let Some((is_for_person, executor)) = found else { return Ok(None) };
+    if is_for_person {
         let words = "a person, who does it".to_owned();
         return Ok(Some(Reason { kind: "person", words, fact: json!({ "executor": executor }) }));
     }

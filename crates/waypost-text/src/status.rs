@@ -152,7 +152,7 @@ impl StatusSign {
         match self {
             Self::Approval => row("approval", "!", "!", "needs approval", Role::You),
             Self::Asking => row("asking", "?", "?", "asking", Role::You),
-            Self::Person => row("person", "@", "@", "waits for a person", Role::You),
+            Self::Person => row("person", "@", "@", "your task", Role::You),
             Self::Failed => row("failed", "✗", "x", "failed", Role::Failed),
             Self::Running => row("running", "◐", ">", "running", Role::Running),
             Self::Ready => row("ready", "○", "o", "ready", Role::Ready),

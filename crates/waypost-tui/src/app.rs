@@ -161,8 +161,12 @@ impl App {
             match flow {
                 Flow::Stay => {}
                 Flow::Replace(dialog) if at == last => self.replace_dialog(*dialog),
-                flow if at == last && self.is_free() => self.navigate(flow, &mut effects),
-                flow => self.defer(at, flow),
+                flow @ (Flow::Open(_) | Flow::Pop | Flow::Ask(_) | Flow::Replace(_) | Flow::Quit) => {
+                    match at == last && self.is_free() {
+                        true => self.navigate(flow, &mut effects),
+                        false => self.defer(at, flow),
+                    }
+                }
             }
         }
         effects
@@ -419,7 +423,17 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     for effect in handle(app, message) {
         match effect {
             Effect::Execute(plan) => effects.extend(app.open(Destination::Run(plan, Intent::Execute))),
-            other => effects.push(other),
+            other @ (Effect::Quit
+            | Effect::Suspend
+            | Effect::LoadPlanPage { .. }
+            | Effect::LoadPlan(_)
+            | Effect::LoadText(_)
+            | Effect::Search(_)
+            | Effect::Save { .. }
+            | Effect::CreatePlan { .. }
+            | Effect::EditText { .. }
+            | Effect::Run(_)
+            | Effect::History(_)) => effects.push(other),
         }
     }
     effects
@@ -466,7 +480,15 @@ fn handle(app: &mut App, message: Message) -> Vec<Effect> {
         Message::Reply(reply) => {
             let mut effects = match &reply {
                 Reply::Run(reply) => app.track_run(reply),
-                _ => Vec::new(),
+                Reply::PlanPage { .. }
+                | Reply::Plan { .. }
+                | Reply::Text(..)
+                | Reply::Found(..)
+                | Reply::Saved { .. }
+                | Reply::Created { .. }
+                | Reply::Edited { .. }
+                | Reply::Note(_)
+                | Reply::History(_) => Vec::new(),
             };
             effects.extend(app.broadcast(Event::Reply(&reply)));
             effects

@@ -118,6 +118,7 @@ pub struct Layout {
 }
 
 /// The key that scrolls where no text is typed: the same as on every screen.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
 fn reading_key(code: KeyCode) -> KeyCode {
     match code {
         KeyCode::Char('k') => KeyCode::Up,
@@ -201,6 +202,7 @@ impl Dialog {
     }
 
     /// Handles a key; `size` is that of the terminal.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub fn key(&mut self, key: KeyEvent, size: Rect) -> Outcome {
         let rows = self.option_rows(size);
         let is_leaving = key.code == KeyCode::Esc
@@ -245,6 +247,7 @@ impl Dialog {
     }
 
     /// Scrolls the lines if they do not all fit. Returns whether it did.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn scroll_key(&mut self, code: KeyCode, size: Rect) -> bool {
         let page = self.room(size).saturating_sub(2).max(1) as isize;
         let by = match code {
@@ -269,6 +272,7 @@ impl Dialog {
         true
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
         let at = Position::new(mouse.column, mouse.row);
         let (list, rows) = (self.option_area(size), self.option_rows(size));

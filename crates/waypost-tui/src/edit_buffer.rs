@@ -10,12 +10,13 @@ mod rows;
 mod to_edit_ops;
 mod validation;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use waypost_core::{Dependency, Draft, EffectiveStatus, PlanSpec, Task, TaskId, TaskSpec};
 use waypost_service::EditOp;
+use waypost_text::StatusSign;
 
 use crate::plan::LoadedPlan;
 pub use dependencies::DependencyGraph;
@@ -75,6 +76,8 @@ pub struct EditBuffer {
     base_places: HashMap<TaskId, usize>,
     /// The status of each task of the base.
     base_standings: Vec<EffectiveStatus>,
+    /// The tasks that wait for a person to do them.
+    for_people: HashSet<TaskId>,
     /// The number of the next id that the stored plan never used.
     next_number: u64,
     spec: PlanSpec,
@@ -96,13 +99,14 @@ pub struct EditBuffer {
 
 impl EditBuffer {
     pub fn new(loaded: LoadedPlan) -> Self {
-        let LoadedPlan { draft, mut standings, next_number, executors, queues, .. } = loaded;
+        let LoadedPlan { draft, mut standings, for_people, next_number, executors, queues, .. } = loaded;
         standings.resize(draft.tasks.len(), EffectiveStatus::Blocked);
         let rows = rows_of(&draft.tasks, &standings);
         let mut buffer = Self {
             spec: draft.spec.clone(),
             base_places: places_of(&draft.tasks),
             base_standings: standings,
+            for_people,
             base: draft,
             next_number,
             rows,
@@ -134,6 +138,12 @@ impl EditBuffer {
     /// The tasks, each parent before its subtasks.
     pub fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    /// The sign of a task.
+    pub fn sign(&self, row: &Row) -> StatusSign {
+        let is_turn = row.standing == EffectiveStatus::Ready && self.for_people.contains(row.id());
+        if is_turn { StatusSign::Person } else { row.standing.sign() }
     }
 
     /// The row of a task.
@@ -428,6 +438,7 @@ impl EditBuffer {
             self.saved = Some(self.done.len());
         }
         self.next_number = loaded.next_number;
+        self.for_people.clone_from(&loaded.for_people);
         self.stand_on(loaded.draft.clone(), loaded.standings.clone());
         for row in &mut self.rows {
             if let Some(&at) = self.base_places.get(row.id()) {

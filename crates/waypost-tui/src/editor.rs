@@ -206,7 +206,8 @@ impl Editor {
             Flow::Stay if !self.is_typing() => {
                 self.question.take().map_or(Flow::Stay, |dialog| Flow::Ask(Box::new(dialog)))
             }
-            flow => flow,
+            flow
+            @ (Flow::Stay | Flow::Open(_) | Flow::Pop | Flow::Ask(_) | Flow::Replace(_) | Flow::Quit) => flow,
         };
         self.settle(context);
     }
@@ -250,7 +251,37 @@ impl Editor {
             Action::External => self.open_editor(context),
             Action::Save => self.save(AfterSave::Stay, context),
             Action::Execute => self.execute(context),
-            _ => {}
+            Action::Open
+            | Action::Help
+            | Action::Palette
+            | Action::Sort
+            | Action::Archived
+            | Action::Refresh
+            | Action::Status
+            | Action::NextField
+            | Action::PreviousField
+            | Action::Accept
+            | Action::Toggle
+            | Action::Focus
+            | Action::Follow
+            | Action::Times
+            | Action::Approve
+            | Action::Questions
+            | Action::Reject
+            | Action::Pause
+            | Action::Hold
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Stop
+            | Action::ViewTasks
+            | Action::Watch
+            | Action::History
+            | Action::ViewText
+            | Action::Mark
+            | Action::Restore
+            | Action::Suspend => {}
         }
     }
 

@@ -14,7 +14,7 @@ use ratatui::style::Modifier;
 use crate::edit_buffer::EditBuffer;
 use crate::frame::put;
 use crate::text;
-use crate::theme::{Theme, sign};
+use crate::theme::Theme;
 use edges::Edges;
 
 /// Number of tasks up to which a plan is drawn whole.
@@ -70,7 +70,7 @@ impl GraphCanvas {
             .map(|(&at, cycle)| {
                 let row = &buffer.rows()[at];
                 let mark = if *cycle { " ↺" } else { "" };
-                format!("{} {}{mark}", sign(row.standing), text::truncate(row.id().as_str(), LABEL_MAX))
+                format!("{} {}{mark}", buffer.sign(row).glyph(), text::truncate(row.id().as_str(), LABEL_MAX))
             })
             .collect();
         let mut widths = vec![1; layout.layers.len()];
@@ -122,7 +122,7 @@ impl GraphCanvas {
                 continue;
             }
             let row = &buffer.rows()[node.at];
-            let mut style = theme.task_status(row.standing);
+            let mut style = theme.role(buffer.sign(row).role());
             if buffer.problems().has(row.id().as_str()) {
                 style = theme.wrong();
             }

@@ -202,7 +202,55 @@ impl History {
             Action::Back if self.is_zoomed => self.is_zoomed = false,
             Action::Quit => context.go(Flow::Quit),
             Action::Back => context.go(Flow::Pop),
-            _ => {}
+            Action::Open
+            | Action::Help
+            | Action::Palette
+            | Action::Filter
+            | Action::Next
+            | Action::Previous
+            | Action::Sort
+            | Action::Archived
+            | Action::Refresh
+            | Action::New
+            | Action::Delete
+            | Action::Skip
+            | Action::MoveUp
+            | Action::MoveDown
+            | Action::Indent
+            | Action::Outdent
+            | Action::Save
+            | Action::Execute
+            | Action::Undo
+            | Action::Redo
+            | Action::External
+            | Action::Dependencies
+            | Action::Upstream
+            | Action::Downstream
+            | Action::Graph
+            | Action::Fold
+            | Action::Set
+            | Action::Status
+            | Action::NextField
+            | Action::PreviousField
+            | Action::Accept
+            | Action::Toggle
+            | Action::Follow
+            | Action::Times
+            | Action::Approve
+            | Action::Questions
+            | Action::Reject
+            | Action::Pause
+            | Action::Hold
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Stop
+            | Action::ViewTasks
+            | Action::Watch
+            | Action::History
+            | Action::ViewText
+            | Action::Suspend => {}
         }
     }
 
@@ -233,6 +281,7 @@ impl History {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &Context<'_>) {
         let parts = parts(context.area, self.is_zoomed);
         let is_diff = parts.diff.contains(at);

@@ -144,12 +144,12 @@ const PLAN_LIST: &[Row] = &[
     (Action::Previous, &["p"], "", "go to the previous plan that needs you"),
     (Action::New, &["N", "insert"], "new", "create a new plan"),
     (Action::Set, &["="], "set", "set the status, note, queue or owner of the plan"),
-    (Action::Retry, &["r"], "retry", "retry everything of the plan that failed or was cancelled"),
+    (Action::RetryAll, &["T"], "retry all", "retry everything of the plan that failed or was cancelled"),
     (Action::Pause, &["P"], "pause", "pause the plan: start no new tasks, here or elsewhere; or resume it"),
     (Action::Edit, &["e"], "", "open the plan in the editor"),
     (Action::Status, &["i"], "note", "set the note on the plan"),
     (Action::Sort, &["o"], "sort", "choose the order"),
-    (Action::Archived, &["A"], "archived", "show current, archived or all plans"),
+    (Action::Archived, &["."], "archived", "show current, archived or all plans"),
     (Action::Refresh, &["f5", "ctrl+l"], "", "reload the list"),
     (Action::ViewTasks, &["1"], "", "show the tasks of the plan, to edit them"),
     (Action::Watch, &["2", "w"], "run", "follow the progress of the plan"),
@@ -165,7 +165,7 @@ const EDITOR: &[Row] = &[
         "edit the task: description, notes, complexity, priority, executor, parent, dependencies, tools, skip",
     ),
     (Action::Save, &["s", "ctrl+s"], "save", "save the edits as one version"),
-    (Action::Execute, &["x"], "execute", "run the plan"),
+    (Action::Execute, &["x"], "execute", "run the plan in this process"),
     (Action::New, &["N", "insert"], "new", "add a task below this one"),
     (Action::Delete, &["D", "delete"], "delete", "delete the task; dependants are listed first"),
     (Action::Set, &["="], "set", "choose the status or another field of the task or the plan"),
@@ -217,7 +217,7 @@ const RUN: &[Row] = &[
     (Action::Approve, &["a"], "review", "review what will run, to approve or reject it (only a person can)"),
     (Action::Reject, &["R"], "reject", "reject it, with a reason"),
     (Action::Questions, &["Q"], "questions", "answer what clones of the repository disagree about"),
-    (Action::Execute, &["x"], "run here", "run the plan in this process"),
+    (Action::Execute, &["x"], "execute", "run the plan in this process"),
     (
         Action::Stop,
         &["X"],
@@ -300,7 +300,8 @@ pub fn bindings() -> impl Iterator<Item = Binding> {
 }
 
 /// Names that earlier versions had, and today's.
-const RENAMED: [(&str, &str); 2] = [("editor.problems", "editor.next"), ("run.answer", "run.open")];
+const RENAMED: [(&str, &str); 3] =
+    [("browser.retry", "browser.retry_all"), ("editor.problems", "editor.next"), ("run.answer", "run.open")];
 
 /// An invalid entry of `[tui.keys]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 //! They open no store, read no clock and touch no terminal. The event loop behind [`open`] calls them, carries out effects on
 //! threads, and owns the [`terminal`].
 
+#![warn(clippy::wildcard_enum_match_arm)]
+
 pub mod app;
 pub mod dialog;
 pub mod edit_buffer;

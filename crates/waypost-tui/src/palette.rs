@@ -136,6 +136,7 @@ impl Palette {
         self.picked(None, &before)
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
         let (inside, rows) = (inside(size), list_rows(size));
         let at = Position::new(mouse.column, mouse.row);

@@ -1,5 +1,7 @@
 //! The key of a plan, and a plan as the editor loads it.
 
+use std::collections::HashSet;
+
 use waypost_core::{Draft, EffectiveStatus, Plan, PlanId, TaskId};
 use waypost_service::PlanStatus;
 use waypost_store::PlanSummary;
@@ -30,6 +32,8 @@ pub struct LoadedPlan {
     pub draft: Draft,
     /// The status of each task of the draft.
     pub standings: Vec<EffectiveStatus>,
+    /// The tasks that wait for a person to do them.
+    pub for_people: HashSet<TaskId>,
     pub awaits_approval: bool,
     /// The number of the next free id (`t12`). Ids of removed tasks are not reused.
     pub next_number: u64,
@@ -47,6 +51,7 @@ impl LoadedPlan {
         Self {
             draft: plan.to_draft(),
             standings: plan.tasks().map(|(task, _)| standing(task.spec.id.as_str())).collect(),
+            for_people: HashSet::new(),
             awaits_approval: plan.state().approval_required && plan.state().approval.is_none(),
             next_number: plan.free_task_ids().next().as_ref().and_then(task_number).unwrap_or(1),
             executors: Vec::new(),

@@ -175,7 +175,7 @@ impl PlanList {
             Action::New => self.ask_title(context),
             Action::Status => self.ask_field(PlanField::Note, context),
             Action::Set => self.ask_what_to_set(context),
-            Action::Retry => self.ask_to_retry(context),
+            Action::RetryAll => self.ask_to_retry(context),
             Action::Pause => self.pause_or_resume(context),
             Action::Next => self.next_needing(false, context),
             Action::Previous => self.next_needing(true, context),
@@ -190,7 +190,46 @@ impl PlanList {
                 self.reload(context);
             }
             Action::Back => context.go(Flow::Pop),
-            _ => {}
+            Action::Help
+            | Action::Palette
+            | Action::Delete
+            | Action::Skip
+            | Action::MoveUp
+            | Action::MoveDown
+            | Action::Indent
+            | Action::Outdent
+            | Action::Save
+            | Action::Execute
+            | Action::Undo
+            | Action::Redo
+            | Action::External
+            | Action::Dependencies
+            | Action::Upstream
+            | Action::Downstream
+            | Action::Graph
+            | Action::Fold
+            | Action::NextField
+            | Action::PreviousField
+            | Action::Accept
+            | Action::Toggle
+            | Action::Focus
+            | Action::Zoom
+            | Action::Follow
+            | Action::Times
+            | Action::Approve
+            | Action::Questions
+            | Action::Reject
+            | Action::Hold
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::Stop
+            | Action::Watch
+            | Action::History
+            | Action::ViewText
+            | Action::Mark
+            | Action::Restore
+            | Action::Suspend => {}
         }
     }
 
@@ -245,6 +284,7 @@ impl PlanList {
         context.ask(Dialog::ask("New plan", lines, "", "create"));
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn type_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
         match key.code {
             KeyCode::Enter => self.typing = false,
@@ -267,6 +307,7 @@ impl PlanList {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) {
         match mouse.kind {
             MouseEventKind::ScrollUp => self.selected = self.selected.saturating_sub(3),
@@ -348,7 +389,14 @@ impl PlanList {
                     Err(SaveError::Refused(error)) => context.notify_error(error),
                 }
             }
-            _ => {}
+            Reply::Plan { .. }
+            | Reply::Text(..)
+            | Reply::Found(..)
+            | Reply::Saved { .. }
+            | Reply::Edited { .. }
+            | Reply::Note(_)
+            | Reply::Run(_)
+            | Reply::History(_) => {}
         }
     }
 

@@ -61,6 +61,7 @@ impl TextView {
         self.find.is_some()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) {
         match event {
             Event::Shown => context.effects.push(Effect::LoadText(self.plan.clone())),
@@ -112,10 +113,57 @@ impl TextView {
             Action::History => context.go(Flow::Open(Destination::History(self.plan.clone()))),
             Action::Quit => context.go(Flow::Quit),
             Action::Back => context.go(Flow::Pop),
-            _ => {}
+            Action::Open
+            | Action::Help
+            | Action::Palette
+            | Action::Sort
+            | Action::Archived
+            | Action::Refresh
+            | Action::New
+            | Action::Delete
+            | Action::Skip
+            | Action::MoveUp
+            | Action::MoveDown
+            | Action::Indent
+            | Action::Outdent
+            | Action::Save
+            | Action::Execute
+            | Action::Undo
+            | Action::Redo
+            | Action::External
+            | Action::Dependencies
+            | Action::Upstream
+            | Action::Downstream
+            | Action::Graph
+            | Action::Fold
+            | Action::Set
+            | Action::Status
+            | Action::NextField
+            | Action::PreviousField
+            | Action::Accept
+            | Action::Toggle
+            | Action::Focus
+            | Action::Zoom
+            | Action::Follow
+            | Action::Times
+            | Action::Questions
+            | Action::Reject
+            | Action::Pause
+            | Action::Hold
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Stop
+            | Action::ViewTasks
+            | Action::ViewText
+            | Action::Mark
+            | Action::Restore
+            | Action::Suspend => {}
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn type_key(&mut self, key: KeyEvent) {
         let Some(find) = &mut self.find else { return };
         let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);

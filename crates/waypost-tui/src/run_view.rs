@@ -478,7 +478,38 @@ impl RunView {
             }
             Action::Questions => return self.resolve_next(context),
             Action::Open => self.zoom(!self.is_zoomed, context),
-            _ => {}
+            Action::Help
+            | Action::Palette
+            | Action::Sort
+            | Action::Archived
+            | Action::Refresh
+            | Action::New
+            | Action::Delete
+            | Action::Skip
+            | Action::MoveUp
+            | Action::MoveDown
+            | Action::Indent
+            | Action::Outdent
+            | Action::Save
+            | Action::Undo
+            | Action::Redo
+            | Action::External
+            | Action::Dependencies
+            | Action::Upstream
+            | Action::Downstream
+            | Action::Graph
+            | Action::Fold
+            | Action::Status
+            | Action::NextField
+            | Action::PreviousField
+            | Action::Accept
+            | Action::Toggle
+            | Action::ViewTasks
+            | Action::Watch
+            | Action::ViewText
+            | Action::Mark
+            | Action::Restore
+            | Action::Suspend => {}
         }
         self.load_detail(context);
     }
@@ -504,6 +535,7 @@ impl RunView {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &mut Context<'_>) {
         let parts = self.parts(context.area);
         match kind {

@@ -61,6 +61,7 @@ impl TextInput {
     }
 
     /// Handles a key. Returns false if it is not a key for text.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let by_word = control || key.modifiers.contains(KeyModifiers::ALT);

@@ -1,7 +1,7 @@
 //! Colours and styles: the sixteen colours of the terminal's palette, or none. No meaning is expressed by colour alone.
 
 use ratatui::style::{Color, Modifier, Style};
-use waypost_core::{EffectiveStatus, Phase};
+use waypost_core::Phase;
 use waypost_text::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +80,6 @@ impl Theme {
         }
     }
 
-    pub fn task_status(self, standing: EffectiveStatus) -> Style {
-        self.role(standing.sign().role())
-    }
-
     pub fn phase(self, phase: Phase) -> Style {
         match phase {
             Phase::Draft => self.text(),
@@ -94,10 +90,6 @@ impl Theme {
             Phase::Failed => self.role(Role::Failed),
         }
     }
-}
-
-pub fn sign(standing: EffectiveStatus) -> &'static str {
-    standing.sign().glyph()
 }
 
 /// A word for the phase that fits into a column.

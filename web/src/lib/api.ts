@@ -13,6 +13,14 @@ export class ApiError extends Error {
   }
 }
 
+/** The words of a problem, each once. */
+export function sentence(problem: Problem): string {
+  const first = problem.detail ?? problem.title;
+  // One problem is the detail already; most name their task themselves.
+  const more = (problem.problems ?? []).filter(({ message }) => !first.includes(message));
+  return [first, ...more.map(({ task, message }) => (task && !message.includes(task) ? `${task}: ${message}` : message))].join("\n");
+}
+
 /** The name of the session's second secret in the browser's storage, which belongs to this origin, port included. */
 const STORED_SECRET = "waypost-session";
 /** Used where the browser stores nothing: the page stays signed in until it is reloaded. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { PLAN_GROUPS, STATUS_SIGNS } from "./statusSigns";
-import { doneOfAll, forPeople, grouped, needYouFirst, progress, SIGN, STANDINGS, span, titled, visible } from "./labels";
+import { doneOfAll, exact, forPeople, grouped, needYouFirst, ofAll, progress, SIGN, STANDINGS, span, tasksAndParents, titled, visible, wordOf } from "./labels";
 
 const NONE = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 
@@ -11,6 +11,19 @@ test("signs come from the table of all front ends", () => {
 
 test("what is ready and a person does waits for that person", () => {
   expect(forPeople(["ready", "ready", "blocked", "done"], [1, 2, 3])).toEqual(["ready", "person", "blocked", "done"]);
+});
+
+test("a task that waits for a person is your task", () => {
+  expect(wordOf("person")).toBe("your task");
+});
+
+test("an exact time is the same in every browser", () => {
+  expect(exact("2026-11-19T14:06:14")).toBe("19 Nov 2026, 14:06:14");
+});
+
+test("parents are no tasks, and a plan without tasks has none done", () => {
+  expect([tasksAndParents(18, 1), tasksAndParents(1, 0)]).toEqual(["17 tasks, 1 parent", "1 task"]);
+  expect([ofAll({ ...NONE, total: 3, done: 1 }), ofAll(NONE), doneOfAll(NONE)]).toEqual(["1 of 3", "no tasks", "no tasks"]);
 });
 
 test("a duration has no minute of 60 seconds", () => {

@@ -22,7 +22,7 @@ export const STANDINGS: Standing[] = [
 ];
 
 /** The word of a status. */
-export const wordOf = (standing: Standing): string => (standing === "person" ? "your task" : standing);
+export const wordOf = (standing: Standing): string => STATUS_SIGNS[standing].word;
 
 export const SIGN = Object.fromEntries(STANDINGS.map((standing) => [standing, STATUS_SIGNS[standing].glyph])) as Record<Standing, string>;
 
@@ -68,8 +68,11 @@ export const PHASE_WORD: Record<Phase, string> = {
 /** Returns the share of the tasks that are done, from 0 to 1. Failed, skipped and cancelled tasks are not done. */
 export const progress = (counts: Counts): number => (counts.total === 0 ? 0 : counts.done / counts.total);
 
+/** `31 of 62`, or that there is nothing to do. */
+export const ofAll = (counts: Counts): string => (counts.total === 0 ? "no tasks" : `${count(counts.done)} of ${count(counts.total)}`);
+
 /** `31 of 62 done`. */
-export const doneOfAll = (counts: Counts): string => (counts.total === 0 ? "no tasks" : `${count(counts.done)} of ${count(counts.total)} done`);
+export const doneOfAll = (counts: Counts): string => `${ofAll(counts)}${counts.total === 0 ? "" : " done"}`;
 
 /** Whether a role can act on what waits: people on everything, agents on failures, readers on nothing. */
 export const mayAct = (kind: InboxItem["kind"], role: Role | undefined): boolean => role === "person" || (role === "agent" && kind === "failure");
@@ -101,6 +104,9 @@ export const bytes = (value: number): string => (value < 1e6 ? `${Math.ceil(valu
 
 /** Formats a whole number for people. */
 export const count = (value: number): string => value.toLocaleString("en");
+
+/** `17 tasks, 1 parent`: nobody works on a parent. */
+export const tasksAndParents = (all: number, parents: number): string => `${several(all - parents, "task")}${parents > 0 ? `, ${several(parents, "parent")}` : ""}`;
 
 /** `3 tasks`, `1 task`. */
 export const several = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`;
@@ -157,8 +163,8 @@ export function lasting(at: string | null | undefined, now: number): string {
 /** Formats the time of day. */
 export const clock = (at: string | null | undefined): string => (at ? new Date(at).toLocaleTimeString("en-GB") : "");
 
-/** Formats the exact time, for tooltips of relative times. */
-export const exact = (at: string | null | undefined): string => (at ? new Date(at).toLocaleString() : "");
+/** Formats the exact time: `19 Nov 2026, 14:06:14`. */
+export const exact = (at: string | null | undefined): string => (at ? new Date(at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }) : "");
 
 /** Splits an actor into its kind and its name. */
 export function actor(text: string | null | undefined): { kind: string; name: string } {

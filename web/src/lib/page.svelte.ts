@@ -1,6 +1,6 @@
 // State that all views share: the user, the current time, and errors.
 
-import { ApiError, download, me, signIn } from "./api";
+import { ApiError, download, me, sentence, signIn } from "./api";
 import type { Conflict, Me, Problem } from "./types";
 
 export interface Note {
@@ -171,12 +171,6 @@ class Page {
       return false;
     }
   }
-}
-
-function sentence(problem: Problem): string {
-  const first = problem.detail ?? problem.title;
-  const more = (problem.problems ?? []).map((one) => (one.task ? `${one.task}: ${one.message}` : one.message));
-  return [first, ...more].join("\n");
 }
 
 export const page = new Page();

@@ -3,7 +3,7 @@
 export const STATUS_SIGNS = {
   approval: { glyph: "!", ascii: "!", word: "needs approval", role: "you" },
   asking: { glyph: "?", ascii: "?", word: "asking", role: "you" },
-  person: { glyph: "@", ascii: "@", word: "waits for a person", role: "you" },
+  person: { glyph: "@", ascii: "@", word: "your task", role: "you" },
   failed: { glyph: "✗", ascii: "x", word: "failed", role: "failed" },
   running: { glyph: "◐", ascii: ">", word: "running", role: "running" },
   ready: { glyph: "○", ascii: "o", word: "ready", role: "ready" },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { children, isInside, sibling, treeRows } from "./tree";
+import { children, isInside, mayGo, sibling, treeRows } from "./tree";
 import type { Graph } from "./types";
 
 const graph = { parent: [-1, 0, 0, 1, -1] } as unknown as Graph;
@@ -40,4 +40,13 @@ test("a task is inside itself and all tasks above it", () => {
   expect(isInside(graph, 3, 0)).toBe(true);
   expect(isInside(graph, 3, 2)).toBe(false);
   expect(isInside(graph, 0, 3)).toBe(false);
+});
+
+test("a task goes neither into itself, nor into one with work, nor into what it waits for", () => {
+  // 1 and 2 are inside 0; 3 has work; 4 waits for 0, and 5 for 1.
+  const graph = { parent: [-1, 0, 0, -1, -1, -1], work: "---w--", from: [0, 1], to: [4, 5] };
+  const into = (task: number, onto: number): boolean => mayGo(graph, task, onto, true);
+  expect([into(0, 1), into(2, 3), into(4, 0), into(5, 1)]).toEqual([false, false, false, false]);
+  expect([into(5, 0), into(2, 4), mayGo(graph, 2, 3, false)]).toEqual([true, true, true]);
+  expect(mayGo(graph, 4, 1, false), "beside a task inside of what it waits for").toBe(false);
 });

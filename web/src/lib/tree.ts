@@ -43,6 +43,20 @@ export function sibling(graph: Graph, place: number, step: -1 | 1): number | nul
   return null;
 }
 
+/** Whether a task can go into another one, or beside it: not into itself, into one that has work, or into one that it waits for
+ *  or that waits for it. */
+export function mayGo(graph: Pick<Graph, "parent" | "work" | "from" | "to">, task: number, onto: number, inside: boolean): boolean {
+  if (isInside(graph, onto, task)) return false;
+  if (inside && graph.work[onto] === "w") return false;
+  const around = inside ? onto : (graph.parent[onto] ?? -1);
+  const holds = (other: number | undefined): boolean => other !== undefined && isInside(graph, around, other);
+  const moves = (other: number | undefined): boolean => other !== undefined && isInside(graph, other, task);
+  return graph.from.every((from, edge) => {
+    const to = graph.to[edge];
+    return !(moves(from) && holds(to)) && !(moves(to) && holds(from));
+  });
+}
+
 /** Whether a task is another one, or anywhere inside it. */
 export function isInside(graph: Pick<Graph, "parent">, place: number, other: number): boolean {
   for (let at: number | undefined = place; at !== undefined && at >= 0; at = graph.parent[at]) {

@@ -139,6 +139,8 @@ export interface Graph {
   critical: number[];
   /** The tasks that a person does. */
   people: number[];
+  /** One letter for each task: `w` if it has work, so that no task goes into it. */
+  work: Letters;
 }
 
 /** A picture of the plan: boxes with places, and edges with their corners. */
@@ -324,6 +326,8 @@ export interface FoundTask {
   task: string;
   text: string;
   standing: Standing;
+  /** Whether it waits for a person to do it. */
+  for_person?: boolean;
   labels?: string[];
   assignee?: string;
 }
@@ -331,6 +335,8 @@ export interface FoundTask {
 export interface FoundTasks {
   tasks: FoundTask[];
   total: number;
+  /** How many of all have tasks in them. */
+  parents: number;
   plans_read: number;
   more: boolean;
 }

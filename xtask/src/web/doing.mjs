@@ -257,10 +257,26 @@ const editing = () =>
     assert.deepEqual([back.depends_on, back.parent, back.work, back.locks], [["build"], undefined, undefined, undefined]);
 
     // In the tree a task is dragged into another, and moved out again with the keys.
+    await stage.api("POST", "/plans/release/edits", { operations: [{ op: "revise", task: "lint", set: { work: { executor: "steps", inputs: {} } } }] });
     await page.goto(`${stage.site}/plans/release/tree/announce`);
     const tree = page.getByRole("tree");
     const row = (words) => tree.getByRole("treeitem").filter({ hasText: words });
-    await row("Announce").dragTo(row("After the release"));
+    await row("Announce").waitFor();
+    const over = async (words) => {
+      // The second move is the one that tells where it is.
+      await row(words).hover();
+      await row(words).hover();
+    };
+    await over("Announce");
+    await page.mouse.down();
+    await over("After the release");
+    await tree.locator(".over").waitFor();
+    // A task that has work takes none in, and does not look as if it did.
+    await over("Read every warning");
+    await tree.locator(".over").waitFor({ state: "detached" });
+    await over("After the release");
+    await tree.locator(".over").waitFor();
+    await page.mouse.up();
     await page.getByText("announce stands inside group now").waitFor();
     assert.equal((await task(stage, "release", "announce")).parent, "group");
     await until("the tree shows it", async () => (await row("Announce").getAttribute("aria-level")) === "2");
@@ -273,6 +289,24 @@ const editing = () =>
     await page.getByText("The plan has changed since").waitFor();
     assert.equal((await stage.api("GET", "/plans/release")).goal, "another one");
     assert.deepEqual(browser.complaints.filter((one) => !one.includes("412")), []);
+  });
+
+const empty = () =>
+  play("empty-plan", "", async (stage, browser) => {
+    await importPlan(stage, "empty", "Nothing yet", []);
+    const page = await browser.signIn(stage);
+    await page.getByRole("row", { name: /Nothing yet/ }).getByText("no tasks").waitFor();
+    for (const view of ["graph", "tree", "list", "board"]) {
+      await page.goto(`${stage.site}/plans/empty/${view}`);
+      await page.getByRole("button", { name: "Add a task", exact: true }).and(page.locator(".main")).waitFor();
+    }
+    assert.equal(await page.locator("header .main").count(), 0, "nothing can be started");
+    await page.getByRole("button", { name: "Add a task", exact: true }).and(page.locator(".main")).click();
+    const form = page.getByRole("dialog", { name: "Add a task" });
+    await form.getByLabel("Description").fill("The first");
+    await form.getByRole("button", { name: "Add", exact: true }).click();
+    await column(page, "Ready").getByRole("link", { name: "The first" }).waitFor();
+    assert.deepEqual(browser.complaints, []);
   });
 
 const creating = () =>
@@ -480,6 +514,7 @@ export const doing = [
   ["a card that is moved does what its button does, be it dragged or moved with the keys", boards],
   ["several plans and tasks are archived, labelled and retried at once, and approvals reviewed one by one", bulk],
   ["a task is edited with pickers and the fields of its shape, moved in the tree, and all of it undone", editing],
+  ["an empty plan offers its first task where it is empty", empty],
   ["a plan comes from a form, a text, a file or a template", creating],
   ["a decision about what has changed meanwhile is not taken, and what is asked now is shown", changed],
   ["nothing that was typed is lost or taken for something else, and a hasty key changes nothing", careful],

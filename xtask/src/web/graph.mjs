@@ -60,6 +60,35 @@ const folding = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+const pressing = () =>
+  play("graph-press", "", async (stage, browser) => {
+    await stage.run("person:ada", "import", stage.write("ledger.json", ledger));
+    await stage.run("person:ada", "import", stage.write("plan.json", release("rel")));
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/rel/graph`);
+    const pressed = box(page, await place(stage, "rel", "build-2"));
+    await pressed.waitFor();
+    const before = await pressed.boundingBox();
+    await pressed.click();
+    await page.getByRole("complementary", { name: "Task build-2" }).getByText("The build 2").waitFor();
+    // Its panel takes room, and what is above the picture another line.
+    await until("the box is where it was", async () => {
+      const after = await pressed.boundingBox();
+      return Math.abs(after.x - before.x) < 1 && Math.abs(after.y - before.y) < 1;
+    });
+    // What the panel would cover comes into view.
+    const far = box(page, await place(stage, "rel", "announce"));
+    await far.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("complementary", { name: "Task announce" }).waitFor();
+    const room = await page.locator(".paper").boundingBox();
+    await until("the box is on screen", async () => {
+      const { x, width } = await far.boundingBox();
+      return x >= room.x && x + width <= room.x + room.width;
+    });
+    assert.deepEqual(browser.complaints, []);
+  });
+
 const keyboard = () =>
   play("graph-keys", "", async (stage, browser) => {
     await stage.run("person:ada", "import", stage.write("ledger.json", ledger));
@@ -212,6 +241,7 @@ const timeline = () =>
 export const graph = [
   ["the timeline shows who did what when, in lanes by worker or task", timeline],
   ["groups fold, the address keeps what is open, a search opens the way to its hit", folding],
+  ["a click on a box leaves it under the pointer", pressing],
   ["the graph works with the keyboard alone", keyboard],
   ["a click on a line removes a dependency, with the keyboard too, and undo brings it back", removal],
   ["a change of status moves no box", stillness],

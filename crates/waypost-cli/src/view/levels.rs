@@ -2,8 +2,8 @@
 
 use waypost_core::{Plan, Task, TaskId, critical_path, levels};
 
-use super::text;
 use super::tree::{self, Frame};
+use super::{Shown, text};
 use crate::error::{Exit, Failure, Outcome};
 use crate::output::Output;
 use crate::style::Look;
@@ -26,8 +26,8 @@ pub fn levels_of(plan: &Plan) -> Outcome<Levels> {
 }
 
 /// Prints the levels, up to `limit` tasks. Returns how many were omitted.
-pub fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output) -> usize {
-    let (mut left, started) = (limit, plan.as_started());
+pub fn print(of: &Shown<'_>, found: &Levels, limit: usize, out: &mut Output) -> usize {
+    let mut left = limit;
     for (number, level) in found.levels.iter().enumerate() {
         if left == 0 {
             break;
@@ -35,10 +35,10 @@ pub fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output) -> usi
         let heading = format!("level {} · {}", number + 1, text::count(level.len(), "task"));
         let heading = out.paint(&heading, Look::Bold);
         out.line(heading);
-        let shown: Vec<&Task> = level.iter().take(left).filter_map(|id| plan.task(id.as_str())).collect();
+        let shown: Vec<&Task> = level.iter().take(left).filter_map(|id| of.plan.task(id.as_str())).collect();
         let columns = tree::name_columns(shown.iter().map(|task| text::width(task.spec.id.as_str())));
         for task in shown {
-            tree::print_row((plan, &started), task, &Frame { guides: "", margin: "", columns }, out);
+            tree::print_row(of, task, &Frame { guides: "", margin: "", columns }, out);
         }
         left = left.saturating_sub(level.len());
     }

@@ -11,7 +11,12 @@ pub mod text;
 pub mod tree;
 pub mod unified_diff;
 
-use waypost_core::{Counts, Phase};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use waypost_config::Config;
+use waypost_core::{Counts, EffectiveStatus, Phase, Plan, Task};
+use waypost_service::{HumanExecutors, Service, is_to_be_skipped};
 use waypost_store::PlanSummary;
 use waypost_text::{Role, StatusSign};
 
@@ -21,6 +26,47 @@ use crate::style::Look;
 const CLONES_DISAGREE: &str = "clones disagree; `waypost conflicts` lists the questions";
 /// Width of a progress bar.
 const BAR_CELLS: usize = 20;
+
+/// A plan, and how its tasks are shown.
+pub struct Shown<'a> {
+    pub plan: &'a Plan,
+    /// The plan as it will be once it has started.
+    pub started: Cow<'a, Plan>,
+    people: HumanExecutors<'a>,
+}
+
+impl<'a> Shown<'a> {
+    pub fn of(plan: &'a Plan, config: &'a Config) -> Self {
+        Self { plan, started: plan.as_started(), people: HumanExecutors::of(config, plan) }
+    }
+
+    fn status(&self, task: &Task) -> EffectiveStatus {
+        self.started.effective_status(task.spec.id.as_str()).unwrap_or(EffectiveStatus::Blocked)
+    }
+
+    /// The sign of a task and the word next to it.
+    fn sign(&self, task: &Task) -> (StatusSign, &'static str) {
+        // What its author skips is no longer waited for, although it is skipped only when the plan starts.
+        if is_to_be_skipped(self.plan, task.spec.id.as_str()) {
+            return (StatusSign::Skipped, "skip");
+        }
+        let sign = self.people.sign(task, self.status(task));
+        (sign, sign.label())
+    }
+
+    /// The number of tasks that wait for a person to do them.
+    fn for_people(&self) -> u32 {
+        self.people.awaited().count() as u32
+    }
+}
+
+/// Returns the configuration if it tells how tasks of a plan are shown; otherwise one without anything. One that cannot be read
+/// tells nothing.
+pub fn config_for(plan: &Plan, service: &Service) -> Arc<Config> {
+    let is_asked =
+        plan.state().phase == Phase::Active && plan.claimable().any(|task| task.spec.work.is_some());
+    is_asked.then(|| service.config().ok()).flatten().unwrap_or_default()
+}
 
 /// The look of a status sign and the word next to it.
 pub fn sign_look(sign: StatusSign) -> Look {
@@ -68,7 +114,12 @@ pub fn phase_sign(head: &PlanSummary) -> StatusSign {
 
 /// `████████░░░░░░░░░░░░ 2/5 done (40%), 1 running, 1 ready`.
 pub fn progress(counts: &Counts) -> String {
-    let Counts { total, done, .. } = *counts;
+    progress_of(counts, 0)
+}
+
+/// The same, with as many of the ready tasks as wait for a person apart.
+fn progress_of(counts: &Counts, for_people: u32) -> String {
+    let Counts { total, done, ready, .. } = *counts;
     if total == 0 {
         return "no tasks".to_owned();
     }
@@ -76,7 +127,10 @@ pub fn progress(counts: &Counts) -> String {
     let percent = u64::from(done) * 100 / u64::from(total);
     let mut text = format!("{}{} ", "█".repeat(cells), "░".repeat(BAR_CELLS - cells));
     text.push_str(&format!("{done}/{total} done ({percent}%)"));
-    for words in counts_beside_done(counts) {
+    if for_people > 0 {
+        text.push_str(&format!(", {for_people} for you"));
+    }
+    for words in counts_beside_done(&Counts { ready: ready.saturating_sub(for_people), ..*counts }) {
         text.push_str(&format!(", {words}"));
     }
     text

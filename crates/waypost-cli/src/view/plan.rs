@@ -3,7 +3,7 @@
 use waypost_core::{Plan, StartRefusal};
 use waypost_store::PlanSummary;
 
-use super::{phase_sign, phase_words, progress, sign_look, text};
+use super::{Shown, phase_sign, phase_words, progress_of, sign_look, text};
 use waypost_service::{approval_text, start_refusal_hint, start_refusal_text};
 
 use crate::error::hint_text;
@@ -13,7 +13,8 @@ use crate::style::Look;
 /// Maximum lines of a body without `--full`.
 const BODY_LINES_MAX: usize = 12;
 
-pub fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
+pub fn print_head(shown: &Shown<'_>, whole: bool, out: &mut Output) {
+    let plan = shown.plan;
     let (spec, state, head) = (plan.spec(), plan.state(), PlanSummary::detailed(plan));
     let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
     let status =
@@ -61,7 +62,7 @@ pub fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
         let room = if whole { usize::MAX / 8 } else { out.columns.saturating_sub(name.len() + 2) };
         out.line(format!("{name}: {}", text::excerpt(&text::reveal_lines(&value), room)));
     }
-    out.line(progress(&head.counts));
+    out.line(progress_of(&head.counts, shown.for_people()));
 }
 
 /// A worker's refusal, and what to do about it.

@@ -1,9 +1,9 @@
 //! Prints everything about one task, including what it waits for.
 
-use waypost_core::{DependencyRule, EffectiveStatus, Json, LockMode, Plan, Task, TaskState, Timestamp, Work};
+use waypost_core::{DependencyRule, Json, LockMode, Task, TaskState, Timestamp, Work};
 use waypost_service::waiting_text;
 
-use super::{CLONES_DISAGREE, sign_look, text};
+use super::{CLONES_DISAGREE, Shown, sign_look, text};
 use crate::output::Output;
 use crate::runner::typeable;
 use crate::style::Look;
@@ -19,21 +19,19 @@ const LOG_LINES_MAX: usize = 20;
 /// Maximum number of names in one line.
 const NAMES_MAX: usize = 20;
 
-pub fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
-    let (spec, state) = (&task.spec, &task.state);
+pub fn print(shown: &Shown<'_>, task: &Task, now: Timestamp, out: &mut Output) {
+    let (plan, spec, state) = (shown.plan, &task.spec, &task.state);
     let id = spec.id.as_str();
-    let started = plan.as_started();
-    let standing = started.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
     let title = out.paint(&text::reveal_lines(&format!("{id} of plan {}", plan.id())), Look::Bold);
     out.line(title);
     for line in text::wrap(&text::reveal_lines(&spec.description), out.columns, usize::MAX) {
         out.line(line);
     }
     out.line("");
-    let word =
-        out.paint(&format!("{} {}", standing.sign().glyph(), standing.as_str()), sign_look(standing.sign()));
+    let (sign, word) = shown.sign(task);
+    let word = out.paint(&format!("{} {word}", sign.glyph()), sign_look(sign));
     lines_of(out, "status", &[word]);
-    for waiting in started.waiting(id, now) {
+    for waiting in shown.started.waiting(id, now) {
         field(out, "waits for", &waiting_text(&waiting));
     }
     if let Some(why) = state.why() {

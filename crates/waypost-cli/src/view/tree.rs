@@ -1,10 +1,9 @@
 //! Prints a page of a plan's tasks as a tree: status, dependencies, a line of notes. Reads only what it shows.
 
 use waypost_core::{Dependency, EffectiveStatus, Plan, Task};
-use waypost_service::is_to_be_skipped;
 use waypost_text::StatusSign;
 
-use super::{CLONES_DISAGREE, sign_look, text};
+use super::{CLONES_DISAGREE, Shown, sign_look, text};
 use crate::output::Output;
 use crate::runner::typeable;
 use crate::style::Look;
@@ -103,16 +102,15 @@ impl<'a> Page<'a> {
         below.map(|&node| if self.is_last[node] { "   " } else { "│  " }).collect()
     }
 
-    pub fn print(&self, plan: &Plan, out: &mut Output) {
+    pub fn print(&self, shown: &Shown<'_>, out: &mut Output) {
         let guides: Vec<String> = self.rows.iter().map(|row| self.guides(row)).collect();
         let names = self.rows.iter().zip(&guides);
         let columns = name_columns(
             names.map(|(row, guides)| text::width(guides) + text::width(row.task.spec.id.as_str())),
         );
-        let started = plan.as_started();
         for (row, guides) in self.rows.iter().zip(&guides) {
             let margin = self.margin(row);
-            print_row((plan, &started), row.task, &Frame { guides, margin: &margin, columns }, out);
+            print_row(shown, row.task, &Frame { guides, margin: &margin, columns }, out);
         }
     }
 }
@@ -132,15 +130,10 @@ pub fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
     widths.filter(|&width| width <= NAME_COLUMNS_MAX).max().unwrap_or(0)
 }
 
-/// Prints a task: one line, then lines with its notes and its latest state. `started` is the plan as it will be once it has started.
-pub fn print_row((plan, started): (&Plan, &Plan), task: &Task, frame: &Frame<'_>, out: &mut Output) {
+/// Prints a task: one line, then lines with its notes and its latest state.
+pub fn print_row(shown: &Shown<'_>, task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
-    let standing = started.effective_status(id).unwrap_or(EffectiveStatus::Blocked);
-    // What its author skips is no longer waited for, although it is skipped only when the plan starts.
-    let (sign, word) = match is_to_be_skipped(plan, id) {
-        true => (StatusSign::Skipped, "skip"),
-        false => (standing.sign(), standing.as_str()),
-    };
+    let (standing, (sign, word)) = (shown.status(task), shown.sign(task));
     let word = text::pad(&format!("{} {word}", sign.glyph()), STANDING_COLUMNS);
     let name = format!("{}{}", frame.guides, text::one_line(&text::reveal_lines(id)));
     // A prefix is enough for commands, and the description has to be on the line too.

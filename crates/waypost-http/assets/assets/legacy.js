@@ -1,1 +1,1 @@
-import{Yt as e}from"./labels.js";e();
+import{Zt as e}from"./labels.js";e();

@@ -87,6 +87,8 @@ fn columns(config: &Config, plan: &Plan) -> Value {
     let for_people = HumanExecutors::of(config, plan);
     let people = (0..).zip(&chosen).filter(|(_, (task, _))| for_people.has(task));
     let people: Vec<usize> = people.map(|(place, _)| place).collect();
+    let work: String =
+        chosen.iter().map(|(task, _)| if task.spec.work.is_some() { 'w' } else { '-' }).collect();
     json!({
         "version": plan.version(),
         "count": plan.len(),
@@ -99,5 +101,6 @@ fn columns(config: &Config, plan: &Plan) -> Value {
         "level": level,
         "critical": critical,
         "people": people,
+        "work": work,
     })
 }

@@ -254,8 +254,9 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
     let (view, facts, may_change) = api.service.view(&id, |plan, warnings| {
         let has_progress = plan.running().any(|task| task.state.progress.is_some());
         let view = PlanView::of(plan, statuses.of_plan(plan), warnings);
-        let waits_for_worker = matches!(view.state.sign, StatusSign::Idle | StatusSign::Reported);
-        let may_change = has_progress || waits_for_worker || is_shared || !warnings.is_empty();
+        // Workers and other plans tell, too.
+        let waits = matches!(view.state.sign, StatusSign::Idle | StatusSign::Reported | StatusSign::Blocked);
+        let may_change = has_progress || waits || is_shared || !warnings.is_empty();
         (view, ApprovalFacts::of(plan), may_change)
     })?;
     let version = facts.version();
@@ -266,7 +267,8 @@ pub(crate) fn get(api: &Api, (PlanPath(id), headers): (PlanPath, HeaderMap)) -> 
     }
     let approval = api.approvals.describe(api.plans(), &id, facts)?;
     let conflicts = if is_shared { api.service.question_count(&id)? } else { 0 };
-    Ok(Versioned::at(PlanView { approval, conflicts, ..view }, version).into_response())
+    let state = api.service.with_external_wait(&id, view.state)?;
+    Ok(Versioned::at(PlanView { approval, conflicts, state, ..view }, version).into_response())
 }
 
 impl PlanView {

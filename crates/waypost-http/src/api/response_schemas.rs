@@ -168,6 +168,7 @@ fn plans() -> Map<String, Value> {
             "from": list_of(&number()), "to": list_of(&number()), "parent": list_of(&number()),
             "level": list_of(&number()), "critical": list_of(&number()),
             "people": described(list_of(&number()), "The tasks that a person does."),
+            "work": described(text(), "One letter for each task: w if it has work, so that no task goes into it."),
         })),
         "Layout": object(&["version", "width", "height", "boxes", "of", "edges", "open"], json!({
             "version": number(), "width": { "type": "number" }, "height": { "type": "number" },
@@ -193,9 +194,12 @@ fn tasks() -> Map<String, Value> {
         "TaskPage": page("tasks", "TaskRow"),
         "FoundTask": object(&["plan", "plan_title", "task", "text", "standing"], json!({
             "plan": text(), "plan_title": text(), "task": text(), "text": text(), "standing": text(),
+            "for_person": described(flag(), "Whether it waits for a person to do it."),
             "labels": texts(), "assignee": text() })),
         "FoundTasks": object(&["tasks", "total", "plans_read", "more"], json!({
-            "tasks": list_of(&component("FoundTask")), "total": number(), "plans_read": number(), "more": flag() })),
+            "tasks": list_of(&component("FoundTask")), "total": number(),
+            "parents": described(number(), "How many of all have tasks in them."),
+            "plans_read": number(), "more": flag() })),
         "TaskWork": object(&["executor"], json!({ "executor": text(), "inputs": any(), "shape": text() })),
         "TaskState": object(&["status"], json!({
             "status": text(), "attempt": number(), "started_at": time(), "finished_at": time(), "worker": text(),

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use waypost_config::{Config, Layer, Origin};
-use waypost_core::{Command, Phase, QuestionRequest, TaskId, TaskSpec};
+use waypost_core::{
+    Command, Dependency, ExternalTaskRef, Phase, Plan, QuestionRequest, Task, TaskId, TaskSpec,
+};
 use waypost_service::{
-    CreateOptions, Guard, InboxKind, PlanStatus, Record, Service, ServiceError, TaskReport,
+    CreateOptions, Guard, HumanExecutors, InboxKind, PlanStatus, Record, Service, ServiceError, TaskReport,
 };
 use waypost_store::{MemoryStore, PlanStore, Query, Worker, WorkerKind};
 use waypost_testkit::{id, plan_of, task};
@@ -229,6 +231,45 @@ fn a_task_of_an_executor_that_was_a_person_at_the_approval_waits_for_one_where_n
     assert!(desk.report(&agent(), "sign", done()).is_err(), "it is still a person's");
     desk.answer(&present(), "sign", "yes").unwrap();
     assert_eq!(shown(&desk), is("person", "your task", true), "the next one");
+}
+
+#[test]
+fn a_blocked_plan_says_what_it_waits_for() {
+    let desk = active([task("held", &[]), task("behind", &["held"])]);
+    let hold = Command::HoldTask { task: id("held"), reason: "until Monday".to_owned() };
+    let (plan, by) = (desk.plan.clone(), present().actor);
+    desk.service
+        .record(Record { plan, by, commands: vec![hold], known_version: None, lease_seconds: None })
+        .unwrap();
+    assert_eq!(shown(&desk), is("blocked", "blocked: 1 task held", false));
+    let detail = status(&desk).detail;
+    assert!(detail.starts_with("held waits for the hold of held to end: held by person:ada"), "{detail}");
+
+    let there = ExternalTaskRef { agent: Some("ops".to_owned()), plan: None, task: id("deploy") };
+    let on = vec![Dependency::External(Box::new(there))];
+    let desk = active([TaskSpec { depends_on: on, ..task("tell", &[]) }, task("then", &["tell"])]);
+    assert_eq!(shown(&desk), is("blocked", "blocked", false));
+    assert_eq!(status(&desk).detail, "tell waits for ops:deploy: agent ops has no plan so far");
+}
+
+#[test]
+fn a_persons_task_has_one_sign_once_it_is_its_turn() {
+    let desk =
+        active([with_work("gate", "human", &[]), with_work("later", "human", &["gate"]), task("todo", &[])]);
+    let signs = || {
+        let of = |plan: &Plan| {
+            let config = Config::default();
+            let people = HumanExecutors::of(&config, plan);
+            let sign = |(task, _): (&Task, usize)| {
+                people.sign(task, plan.effective_status(task.spec.id.as_str()).unwrap()).name()
+            };
+            (plan.tasks().map(sign).collect::<Vec<_>>(), people.awaited().count())
+        };
+        desk.service.read(&desk.plan, of).unwrap()
+    };
+    assert_eq!(signs(), (vec!["person", "blocked", "ready"], 1));
+    desk.service.pause(&present(), &desk.plan, "", Guard::NONE).unwrap();
+    assert_eq!(signs(), (vec!["ready", "blocked", "ready"], 0), "nothing starts in a paused plan");
 }
 
 #[test]

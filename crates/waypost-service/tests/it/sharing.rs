@@ -1,13 +1,15 @@
 //! Plans that travel between clones through git.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
     Actor, ActorKind, Dependency, EffectiveStatus, Phase, Plan, QuestionRequest, TaskChanges, TaskId,
 };
 use waypost_service::{
     AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef,
-    SecretScan, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
+    SecretScan, Service, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
 };
 use waypost_store::SharedScope;
 use waypost_testkit::id;

@@ -186,6 +186,7 @@ impl Menu {
     }
 
     /// Handles a key; `rows` is the number of visible rows. Returns what it chose.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub fn key(&mut self, key: KeyEvent, rows: usize) -> Option<Picked> {
         let page = rows.max(1) as isize;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);

@@ -51,7 +51,28 @@ impl Problems {
     pub fn cycle(&self, id: &str) -> Option<&[String]> {
         self.of_task(id).find_map(|problem| match &problem.wrong {
             ProblemKind::Cycle { path } | ProblemKind::ParentCycle { path } => Some(path.as_slice()),
-            _ => None,
+            ProblemKind::DuplicateId
+            | ProblemKind::BadId { .. }
+            | ProblemKind::UnknownDependency { .. }
+            | ProblemKind::ImpossibleExternal { .. }
+            | ProblemKind::SelfDependency
+            | ProblemKind::OrphanParent { .. }
+            | ProblemKind::DanglingChild { .. }
+            | ProblemKind::WrongDepth { .. }
+            | ProblemKind::WorkOnParent
+            | ProblemKind::WrongType { .. }
+            | ProblemKind::Missing { .. }
+            | ProblemKind::Empty { .. }
+            | ProblemKind::UnknownExecutor { .. }
+            | ProblemKind::UnknownQueue { .. }
+            | ProblemKind::UnknownShape { .. }
+            | ProblemKind::InputsDoNotFit { .. }
+            | ProblemKind::DuplicateLock { .. }
+            | ProblemKind::OverLimit { .. }
+            | ProblemKind::BesideItself
+            | ProblemKind::Format { .. }
+            | ProblemKind::LaterVersion { .. }
+            | ProblemKind::Inexact { .. } => None,
         })
     }
 }

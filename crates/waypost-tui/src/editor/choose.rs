@@ -14,7 +14,6 @@ use crate::note::NoteKind;
 use crate::run_view::{RunEffect, task_statuses};
 use crate::screen::Context;
 use crate::text;
-use crate::theme::sign;
 
 /// Priorities that are always offered.
 const PRIORITIES: [(i32, &str); 4] = [(10, "urgent"), (5, "high"), (0, "normal"), (-5, "low")];
@@ -35,7 +34,7 @@ impl Editor {
             let spec = row.spec();
             let none = |value: Option<&str>| value.unwrap_or("none").to_owned();
             options.extend([
-                (Settable::Status, "status", row.standing.as_str().to_owned()),
+                (Settable::Status, "status", buffer.sign(row).label().to_owned()),
                 (Settable::Complexity, "complexity", none(spec.complexity.map(Complexity::as_str))),
                 (Settable::Priority, "priority", spec.priority.to_string()),
                 (
@@ -110,16 +109,13 @@ impl Editor {
     }
 
     fn choose_status(&mut self, context: &mut Context<'_>) {
-        let Some(row) = self.at().and_then(|at| self.buffer.as_ref()?.rows().get(at)) else { return };
+        let Some(buffer) = &self.buffer else { return };
+        let Some(row) = self.at().and_then(|at| buffer.rows().get(at)) else { return };
         let id = row.id().clone();
-        let is_stored = self
-            .buffer
-            .as_ref()
-            .is_some_and(|buffer| buffer.base().tasks.iter().any(|task| task.spec.id == id));
-        if !is_stored {
+        if !buffer.base().tasks.iter().any(|task| task.spec.id == id) {
             return context.notify(NoteKind::Warning, format!("{id} is not saved yet: save it first"));
         }
-        let lines = vec![format!("It is {}. The status is written at once.", row.standing.as_str())];
+        let lines = vec![format!("It is {}. The status is written at once.", buffer.sign(row).label())];
         let (actions, options): (Vec<_>, Vec<_>) = task_statuses(row.standing, &id).into_iter().unzip();
         let dialog =
             Dialog::choose_from(format!("Status of {id}"), lines, Menu::new(options).unmarked(), "set");
@@ -179,7 +175,7 @@ impl Editor {
         let mut options = vec![MenuOption::new("nothing", "it stands alone")];
         options.extend(others.iter().map(|row| {
             let title = text::excerpt(&row.spec().description, TITLE_COLUMNS).into_owned();
-            MenuOption::new(format!("{} {}", sign(row.standing), row.id()), title)
+            MenuOption::new(format!("{} {}", buffer.sign(row).glyph(), row.id()), title)
         }));
         let values: Vec<Option<TaskId>> =
             std::iter::once(None).chain(others.iter().map(|row| Some(row.id().clone()))).collect();

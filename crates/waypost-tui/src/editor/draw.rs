@@ -4,7 +4,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
-use waypost_core::{Complexity, EffectiveStatus};
+use waypost_core::Complexity;
+use waypost_text::StatusSign;
 
 use super::layout::{areas, inside};
 use super::{Editor, draw_overlays};
@@ -15,7 +16,7 @@ use crate::keys::{Action, Place};
 use crate::note::ErrorMessage;
 use crate::screen::DrawContext;
 use crate::text;
-use crate::theme::{Theme, phase_word, sign};
+use crate::theme::{Theme, phase_word};
 
 /// Columns of the deepest indentation drawn.
 const INDENT_MAX: usize = 16;
@@ -199,7 +200,7 @@ impl Editor {
         let spec = row.spec();
         let is_wrong = buffer.problems().has(spec.id.as_str());
         let (mark, mark_style) = if is_wrong { ("!", theme.wrong()) } else { (" ", theme.text()) };
-        let (shown, style) = row_sign(row, theme);
+        let (shown, style) = row_sign(buffer, row, theme);
         let cells = frame.buffer_mut();
         put(cells, (line.x, line.y), 1, mark, mark_style);
         put(cells, (line.x + 1, line.y), 1, shown, style);
@@ -244,7 +245,7 @@ impl Editor {
             return;
         };
         let row = &buffer.rows()[at];
-        let word = if row.spec().skip { "skip" } else { row.standing.as_str() };
+        let word = if row.spec().skip { "skip" } else { buffer.sign(row).label() };
         let complexity =
             row.spec().complexity.map(|complexity| format!(" · {}", complexity.as_str())).unwrap_or_default();
         let title = format!("{} · {word}{complexity}", row.id());
@@ -304,10 +305,12 @@ fn complexity(complexity: Option<Complexity>) -> &'static str {
     }
 }
 
-fn row_sign(row: &Row, theme: Theme) -> (&'static str, Style) {
-    let passed_over = row.spec().skip && row.task.state.status == waypost_core::Status::Pending;
-    let standing = if passed_over { EffectiveStatus::Skipped } else { row.standing };
-    (sign(standing), if passed_over { theme.quiet() } else { theme.task_status(standing) })
+fn row_sign(buffer: &EditBuffer, row: &Row, theme: Theme) -> (&'static str, Style) {
+    if row.spec().skip && row.task.state.status == waypost_core::Status::Pending {
+        return (StatusSign::Skipped.glyph(), theme.quiet());
+    }
+    let sign = buffer.sign(row);
+    (sign.glyph(), theme.role(sign.role()))
 }
 
 /// Maximum number of tasks named in a line of the details; the others are counted.

@@ -13,7 +13,7 @@ use crate::edit_buffer::EditBuffer;
 use crate::frame::{draw_input, framed, put};
 use crate::text;
 use crate::text_input::TextInput;
-use crate::theme::{Theme, sign};
+use crate::theme::Theme;
 
 const LABEL_COLUMNS: u16 = 13;
 
@@ -242,7 +242,7 @@ pub(super) fn draw_picker(
         let cycle = if picker.closes_cycle(at) { "  ↺ depends on this task" } else { "" };
         let columns = usize::from(list.width.saturating_sub(6)).saturating_sub(text::width(cycle));
         let spec = row.spec();
-        let line = format!("{} {}  {}", sign(row.standing), spec.id, spec.description);
+        let line = format!("{} {}  {}", buffer.sign(row).glyph(), spec.id, spec.description);
         put(frame.buffer_mut(), (list.x + 5, y), columns as u16, &text::fit(&line, columns), theme.text());
         let x = list.x + 5 + columns as u16;
         put(frame.buffer_mut(), (x, y), list.right().saturating_sub(x), cycle, theme.wrong());

@@ -45,6 +45,7 @@ impl Editor {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub(super) fn find_key(&mut self, key: KeyEvent) {
         let Some(find) = &mut self.find else { return };
         let from = match key.code {

@@ -162,6 +162,7 @@ impl Form {
         Outcome::Open
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn value_key(&mut self, key: KeyEvent) -> Outcome {
         match self.focus {
             Field::Description | Field::Notes | Field::Tools => {

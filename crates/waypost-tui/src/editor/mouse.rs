@@ -9,6 +9,7 @@ use crate::graph::GraphCanvas;
 use crate::screen::Context;
 
 impl Editor {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a mouse does more than means something here")]
     pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) {
         let scroll = match mouse.kind {
             MouseEventKind::ScrollUp => -3,

@@ -96,6 +96,7 @@ impl Picker {
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows.max(1)));
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub(crate) fn key(&mut self, key: KeyEvent, keys: &Keys, buffer: &EditBuffer, rows: usize) -> Outcome {
         match keys.action_only(Place::Picker, key) {
             Some(Action::Toggle) => {

@@ -69,7 +69,16 @@ impl Editor {
                 (Err(error), _) => not_edited(error, context),
                 (Ok(_), _) => {}
             },
-            _ => {}
+            Reply::PlanPage { .. }
+            | Reply::Plan { .. }
+            | Reply::Text(..)
+            | Reply::Found(..)
+            | Reply::Saved { .. }
+            | Reply::Created { .. }
+            | Reply::Edited { .. }
+            | Reply::Note(_)
+            | Reply::Run(_)
+            | Reply::History(_) => {}
         }
     }
 
@@ -315,7 +324,16 @@ impl Editor {
                     context.effects.push(Effect::EditText { purpose, text, ending: "md" });
                 }
             }
-            _ => {}
+            Choice::Take
+            | Choice::Option(_)
+            | Choice::Reject
+            | Choice::Confirm
+            | Choice::KeepRunning
+            | Choice::StopRun
+            | Choice::QuitAfterRuns
+            | Choice::StopAndLeave
+            | Choice::GoToEdits
+            | Choice::DiscardAndLeave => {}
         }
     }
 

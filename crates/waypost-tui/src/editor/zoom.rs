@@ -26,7 +26,7 @@ impl Editor {
             }
             lines.push(StyledLine::default());
         }
-        let title = format!("{} · {}", row.id(), row.standing.as_str());
+        let title = format!("{} · {}", row.id(), buffer.sign(row).label());
         let mut zoom = Zoom { title, text: StyledText::new(lines, Vec::new()), top: 0 };
         zoom.text.wrap(usize::from(inside(context.area).width));
         self.zoom = Some(zoom);
@@ -58,7 +58,60 @@ impl Editor {
                 self.zoom = None;
                 return true;
             }
-            _ => {
+            Action::Open
+            | Action::Help
+            | Action::Palette
+            | Action::Quit
+            | Action::Filter
+            | Action::Next
+            | Action::Previous
+            | Action::Sort
+            | Action::Archived
+            | Action::Refresh
+            | Action::New
+            | Action::Edit
+            | Action::Delete
+            | Action::Skip
+            | Action::MoveUp
+            | Action::MoveDown
+            | Action::Indent
+            | Action::Outdent
+            | Action::Save
+            | Action::Execute
+            | Action::Undo
+            | Action::Redo
+            | Action::External
+            | Action::Dependencies
+            | Action::Upstream
+            | Action::Downstream
+            | Action::Graph
+            | Action::Fold
+            | Action::Set
+            | Action::Status
+            | Action::NextField
+            | Action::PreviousField
+            | Action::Accept
+            | Action::Toggle
+            | Action::Focus
+            | Action::Follow
+            | Action::Times
+            | Action::Approve
+            | Action::Questions
+            | Action::Reject
+            | Action::Pause
+            | Action::Hold
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Stop
+            | Action::ViewTasks
+            | Action::Watch
+            | Action::History
+            | Action::ViewText
+            | Action::Mark
+            | Action::Restore
+            | Action::Suspend => {
                 self.zoom = None;
                 return false;
             }

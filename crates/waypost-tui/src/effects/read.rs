@@ -5,8 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use waypost_core::{
-    Draft, EffectiveStatus, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp,
-    differences_in_full,
+    Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp, differences_in_full,
 };
 use waypost_service::{
     CommitOfTask, CommitsOfTask, HumanExecutors, QuestionPage, Service, TaskSearch, Texts, difference_lines,
@@ -14,7 +13,6 @@ use waypost_service::{
 };
 use waypost_store::{FoundLog, LogTimes, NoLog, find_log, log_path, worker_place};
 use waypost_store::{Page, PlanStore, ProgressFeed, Query, Sort, StoreError, VersionRecord};
-use waypost_text::StatusSign;
 
 use super::context::EffectContext;
 use super::workspace::Workspace;
@@ -164,10 +162,10 @@ impl EffectContext {
         let found = workspace.service().search_tasks(wanted, TASKS_FOUND_MAX).unwrap_or_default();
         for task in found.tasks {
             let hit = SearchHit {
+                sign: task.sign(),
                 plan: PlanKey { store, id: task.plan },
                 task: Some(task.task),
                 title: task.text,
-                sign: task.standing.map_or(StatusSign::Blocked, EffectiveStatus::sign),
                 is_draft: false,
             };
             if !hits.iter().any(|known| known.plan == hit.plan && known.task == hit.task) {
@@ -180,6 +178,8 @@ impl EffectContext {
         let loaded = self.with_plan(&plan, |workspace, known| {
             let config = &workspace.config;
             let mut loaded = LoadedPlan::of(known);
+            let people = HumanExecutors::of(config, known);
+            loaded.for_people = people.awaited().map(|task| task.spec.id.clone()).collect();
             loaded.executors = config.executors.keys().cloned().collect();
             loaded.queues = config.queues.keys().cloned().collect();
             Box::new(loaded)
@@ -218,7 +218,7 @@ impl EffectContext {
             let now = now(&workspace.plans())?;
             let snapshot = self.with_plan(&plan, |workspace, known| {
                 let people = HumanExecutors::of(&workspace.config, known);
-                PlanSnapshot::of(known, now, &|task| people.has(task))
+                PlanSnapshot::of(known, now, &|task, status| people.sign(task, status))
             })?;
             let open = workspace.service().question_page(Some(&plan.id), None, CONFLICTS_MAX);
             let open = open.unwrap_or_else(|error| {

@@ -13,6 +13,7 @@ pub struct Chord {
 
 impl Chord {
     /// The chord of a pressed key. Shift is dropped from characters, because a capital letter implies it.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub fn of(key: KeyEvent) -> Self {
         let kept = KeyModifiers::CONTROL | KeyModifiers::ALT;
         let shift = match key.code {
@@ -23,6 +24,7 @@ impl Chord {
     }
 
     /// Normalizes case: with Ctrl, terminals do not distinguish capital letters.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn folded(self) -> Self {
         match self.code {
             KeyCode::Char(letter) if self.modifiers.contains(KeyModifiers::CONTROL) => {
@@ -33,6 +35,7 @@ impl Chord {
     }
 
     /// A configured chord with Shift, as terminals report it. `None` if terminals do not report Shift for that key.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn shifted(code: KeyCode, modifiers: KeyModifiers) -> Option<Self> {
         let others = modifiers - KeyModifiers::SHIFT;
         match code {
@@ -109,6 +112,7 @@ impl Chord {
 }
 
 impl fmt::Display for Chord {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (modifier, word) in
             [(KeyModifiers::CONTROL, "Ctrl-"), (KeyModifiers::ALT, "Alt-"), (KeyModifiers::SHIFT, "Shift-")]

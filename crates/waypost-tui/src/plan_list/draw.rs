@@ -37,18 +37,49 @@ const SIGN_COLUMNS: u16 = 2;
 /// The keys while the filter is typed.
 const TYPING_KEYS: [(&str, &str); 3] = [("Enter", "apply"), ("Esc", "clear"), ("↑ ↓", "select")];
 
+/// The greatest widths of what the plans on screen say; 0 if none of them says it.
+struct Widths {
+    state: usize,
+    name: usize,
+    title: usize,
+    now: usize,
+    queue: usize,
+    owner: usize,
+}
+
+impl Widths {
+    fn of<'a>(plans: impl Iterator<Item = &'a ListedPlan>) -> Self {
+        let mut widths = Self { state: 0, name: 0, title: 0, now: 0, queue: 0, owner: 0 };
+        for plan in plans {
+            let head = &plan.summary;
+            let note = if head.status.trim().is_empty() { 0 } else { text::width(head.status.trim()) + 3 };
+            let own = [
+                (&mut widths.state, text::width(&state(plan))),
+                (&mut widths.name, text::width(head.id.as_str())),
+                (&mut widths.title, text::width(&head.title) + note),
+                (&mut widths.now, text::width(&now(plan))),
+                (&mut widths.queue, text::width(&head.queue)),
+                (&mut widths.owner, text::width(&head.owner)),
+            ];
+            own.into_iter().for_each(|(widest, own)| *widest = own.max(*widest));
+        }
+        widths
+    }
+}
+
 impl Columns {
-    /// `names` is the width of the longest name, `has_queue` and `has_owner` whether a plan has one.
-    fn of(width: usize, stores: usize, names: usize, has_queue: bool, has_owner: bool) -> Self {
+    /// Widths for the plans on screen: what none of them says takes no room.
+    fn of(width: usize, stores: usize, wanted: &Widths) -> Self {
         let if_wide = |from: usize, columns: usize| if width >= from { columns } else { 0 };
+        let at_most = |wanted: usize, most: usize| if wanted > 0 { wanted.clamp(5, most) } else { 0 };
         let mut columns = Self {
             scope: if stores > 1 { 5 } else { 0 },
-            name: names.clamp(6, if width >= 110 { 24 } else { 12 }),
+            name: wanted.name.clamp(6, if width >= 110 { 24 } else { 12 }),
             title: 0,
-            state: if width >= 100 { 24 } else { 16 },
+            state: wanted.state.clamp(5, if width >= 100 { 24 } else { 16 }),
             now: 0,
-            queue: if has_queue { if_wide(140, 10) } else { 0 },
-            owner: if has_owner { if_wide(140, 14) } else { 0 },
+            queue: if_wide(140, at_most(wanted.queue, 10)),
+            owner: if_wide(140, at_most(wanted.owner, 14)),
             version: if_wide(100, 5),
             progress: 9,
             bar: if_wide(110, 10),
@@ -57,8 +88,9 @@ impl Columns {
         let used: usize =
             columns.fixed().into_iter().filter(|columns| *columns > 0).map(|one| one + GAP).sum();
         let rest = width.saturating_sub(used + usize::from(SIGN_COLUMNS) + 1);
-        // What is going on has the greater part of a wide screen.
-        columns.now = if width >= 140 { rest * 11 / 20 } else { 0 };
+        // What is going on has the greater part of a wide screen, and leaves what it does not need to the titles.
+        let most = (rest * 11 / 20).max(rest.saturating_sub(wanted.title + GAP));
+        columns.now = if_wide(140, wanted.now.min(most));
         columns.title = rest.saturating_sub(if columns.now > 0 { columns.now + GAP } else { 0 });
         columns
     }
@@ -78,7 +110,7 @@ impl PlanList {
         Action::Set,
         Action::Palette,
         Action::Next,
-        Action::Retry,
+        Action::RetryAll,
         Action::Pause,
         Action::Watch,
         Action::History,
@@ -92,14 +124,8 @@ impl PlanList {
         let area = parts.body;
         let shown = self.list.iter().skip(self.top).take(rows(area));
         let heads = || shown.clone().map(|&(store, place)| &self.sides[store].heads[place]);
-        let names = heads().map(|head| head.summary.id.as_str().len());
-        let columns = Columns::of(
-            usize::from(area.width),
-            context.settings.stores.len(),
-            names.max().unwrap_or(0),
-            heads().any(|head| !head.summary.queue.is_empty()),
-            heads().any(|head| !head.summary.owner.is_empty()),
-        );
+        let stores = context.settings.stores.len();
+        let columns = Columns::of(usize::from(area.width), stores, &Widths::of(heads()));
         draw_head(&columns, theme, frame, area);
         for (row, (at, &(store, place))) in (area.y + 1..).zip(shown.enumerate()) {
             let scope = context.settings.stores.get(store).map_or("", String::as_str);
@@ -250,6 +276,22 @@ impl Pen<'_, '_> {
     }
 }
 
+/// The status of a plan in words.
+fn state(plan: &ListedPlan) -> String {
+    let label = &plan.status.label;
+    if plan.summary.archived { format!("archived, {label}") } else { label.clone() }
+}
+
+/// What is going on in a plan. Who runs tasks says nothing about a task that failed or asks.
+fn now(plan: &ListedPlan) -> String {
+    match plan.workers.as_slice() {
+        workers if workers.is_empty() || plan.status.sign != StatusSign::Running => {
+            plan.status.detail.clone()
+        }
+        workers => format!("{}: {}", workers.join(", "), plan.status.detail),
+    }
+}
+
 fn draw_head(columns: &Columns, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
     let style = theme.quiet();
     let mut pen = Pen { frame, x: area.x + 1 + SIGN_COLUMNS, y: area.y };
@@ -274,33 +316,34 @@ fn draw_plan(
     area: Rect,
 ) {
     let theme = context.settings.theme;
-    let ListedPlan { summary: head, status, workers, .. } = listed;
+    let ListedPlan { summary: head, status, .. } = listed;
     let mut pen = Pen { frame, x: area.x + 1, y: area.y };
     let style = theme.role(status.sign.role());
     put(pen.frame.buffer_mut(), (pen.x, area.y), SIGN_COLUMNS, status.sign.glyph(), style);
     pen.x += SIGN_COLUMNS;
-    let label = if head.archived { format!("archived, {}", status.label) } else { status.label.clone() };
-    pen.put(columns.state, &text::truncate(&label, columns.state), style);
+    pen.put(columns.state, &text::truncate(&state(listed), columns.state), style);
     pen.put(columns.name, &text::truncate(head.id.as_str(), columns.name), theme.accent());
     let title_x = pen.x;
+    let now = now(listed);
+    // A title may take the place of what is not going on.
+    let columns_of_title = match now.is_empty() && columns.now > 0 {
+        true => columns.title + GAP + columns.now,
+        false => columns.title,
+    };
     let note = if head.status.trim().is_empty() {
         String::new()
     } else {
-        let room = (columns.title / 2).saturating_sub(3).max(8);
+        let room = (columns_of_title / 2).saturating_sub(3).max(8);
         format!("[{}]", text::truncate(head.status.trim(), room))
     };
-    let room = columns.title.saturating_sub(if note.is_empty() { 0 } else { text::width(&note) + 1 });
+    let room = columns_of_title.saturating_sub(if note.is_empty() { 0 } else { text::width(&note) + 1 });
     let title = text::truncate(if head.title.trim().is_empty() { "(no title)" } else { &head.title }, room);
-    pen.put(columns.title, &title, theme.heading());
+    put(pen.frame.buffer_mut(), (pen.x, area.y), columns_of_title as u16, &title, theme.heading());
+    pen.x += (columns.title + GAP) as u16;
     if !note.is_empty() {
         let x = title_x + (text::width(&title) + 1) as u16;
         put(pen.frame.buffer_mut(), (x, area.y), text::width(&note) as u16, &note, theme.text());
     }
-    // Who runs tasks says nothing about a task that failed or asks.
-    let now = match workers.as_slice() {
-        workers if workers.is_empty() || status.sign != StatusSign::Running => status.detail.clone(),
-        workers => format!("{}: {}", workers.join(", "), status.detail),
-    };
     pen.put(columns.now, &text::truncate(&now, columns.now), theme.text());
     pen.put(columns.queue, &text::truncate(&head.queue, columns.queue), theme.quiet());
     pen.put(columns.owner, &text::truncate(&head.owner, columns.owner), theme.quiet());

@@ -17,7 +17,7 @@ use crate::frame::{self, put};
 use crate::keys::Action;
 use crate::screen::{DrawContext, Settings};
 use crate::text;
-use crate::theme::{Theme, phase_word, sign};
+use crate::theme::{Theme, phase_word};
 
 const ID_COLUMNS: usize = 24;
 /// The keys while the search is typed.
@@ -127,7 +127,7 @@ impl RunView {
         let bar = bar(&snapshot.counts, bar_columns);
         let room = area.width.saturating_sub(bar_columns as u16 + 3);
         put(frame.buffer_mut(), (area.x + 1, area.y), bar_columns as u16, &bar, bar_style(theme, snapshot));
-        let counts = text::truncate(&counted(&snapshot.counts), usize::from(room)).into_owned();
+        let counts = text::truncate(&counted(snapshot), usize::from(room)).into_owned();
         put(frame.buffer_mut(), (area.x + bar_columns as u16 + 2, area.y), room, &counts, theme.text());
         if area.height > 1 {
             let (words, style) = self.state_line(snapshot, context.settings, context.now);
@@ -223,7 +223,7 @@ impl RunView {
         let room = self.list_rows(context.area);
         for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows.take(room)) {
             let line = text::fit(&row_line(row, id_columns, context.now), usize::from(inside.width));
-            let style = theme.task_status(row.standing);
+            let style = theme.role(row.sign.role());
             let style = if at == selected { style.patch(theme.selected()) } else { style };
             put(frame.buffer_mut(), (inside.x, y), inside.width, &line, style);
         }
@@ -331,7 +331,7 @@ impl RunView {
         match (&self.preview, self.row()) {
             (Some(preview), _) if self.shows_preview() => vec![(preview.describe(), theme.heading())],
             (_, Some(row)) if self.is_zoomed => {
-                let style = theme.task_status(row.standing);
+                let style = theme.role(row.sign.role());
                 let status = text::wrap(&status_line(row, now), columns, 2).into_iter();
                 let mut lines: Vec<_> = status.map(|line| (line, style)).collect();
                 let disputed =
@@ -358,7 +358,7 @@ impl RunView {
             lines.extend(text::wrap(text, columns, most).into_iter().map(|line| (line, style)));
         };
         add(&row.description, DESCRIPTION_LINES, theme.heading());
-        add(&status_line(row, now), 2, theme.task_status(row.standing));
+        add(&status_line(row, now), 2, theme.role(row.sign.role()));
         if let Some(asked) = row.question.as_ref().filter(|asked| !asked.is_for_person) {
             add(&format!("? {}", asked.text), SAID_LINES, theme.role(Role::You));
             for (number, choice) in asked.choices.iter().enumerate() {
@@ -414,21 +414,11 @@ fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
         true => String::new(),
         false => format!("{} {}: ", StatusSign::Disputed.glyph(), row.conflicts.join(", ")),
     };
-    format!(" {} {id} {} {again}{disputed}{about}", sign_of(row), text::fit_right(&took, 6))
-}
-
-/// The sign of a task. Tasks for a person have their own.
-fn sign_of(row: &Row) -> &'static str {
-    if is_persons_task(row) { StatusSign::Person.glyph() } else { sign(row.standing) }
-}
-
-fn is_persons_task(row: &Row) -> bool {
-    row.group == Group::Asking && row.standing == EffectiveStatus::Ready
+    format!(" {} {id} {} {again}{disputed}{about}", row.sign.glyph(), text::fit_right(&took, 6))
 }
 
 fn status_line(row: &Row, now: Timestamp) -> String {
-    let word = if is_persons_task(row) { "your task" } else { row.standing.as_str() };
-    let mut words = vec![format!("{} {word}", sign_of(row))];
+    let mut words = vec![format!("{} {}", row.sign.glyph(), row.sign.label())];
     if row.attempt > 0 {
         words.push(format!("attempt {}", row.attempt));
     }
@@ -455,7 +445,8 @@ fn bar(counts: &Counts, columns: usize) -> String {
 }
 
 /// `12/20 done (60%), 2 running, …`.
-fn counted(counts: &Counts) -> String {
+fn counted(snapshot: &PlanSnapshot) -> String {
+    let PlanSnapshot { counts, for_people, .. } = snapshot;
     if counts.total == 0 {
         return "no tasks".to_owned();
     }
@@ -465,7 +456,8 @@ fn counted(counts: &Counts) -> String {
         (counts.running, "running"),
         (counts.queued, "queued"),
         (counts.failed, "failed"),
-        (counts.ready, "ready"),
+        (*for_people, "for you"),
+        (counts.ready.saturating_sub(*for_people), "ready"),
         (counts.reported, "reported"),
         (counts.asking, "asking"),
         (counts.held, "held"),

@@ -6,6 +6,7 @@ use waypost_core::{
 use waypost_service::{
     MergeQuestion, approval_text, question_digest, start_refusal_hint, start_refusal_text,
 };
+use waypost_text::StatusSign;
 
 use crate::hint_text::hint_text;
 
@@ -37,6 +38,8 @@ pub struct Row {
     /// Truncated.
     pub description: String,
     pub standing: EffectiveStatus,
+    /// The sign under which it is shown.
+    pub sign: StatusSign,
     pub group: Group,
     /// The number of the latest attempt; 0 before the first.
     pub attempt: u32,
@@ -82,6 +85,8 @@ pub struct PlanSnapshot {
     /// The reason of the rejection, until approval is requested again or given.
     pub rejected: Option<String>,
     pub counts: Counts,
+    /// Number of ready tasks that wait for a person to do them.
+    pub for_people: u32,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     /// Number of tasks that finished in the last minute.
@@ -102,11 +107,11 @@ impl PlanSnapshot {
         self.rows.first().is_some_and(|row| row.group == Group::Asking)
     }
 
-    /// `is_for_people` decides which tasks a person does.
-    pub fn of(plan: &Plan, now: Timestamp, is_for_people: &dyn Fn(&Task) -> bool) -> Self {
+    /// `sign` decides under which sign a task with a status is shown: some wait for a person to do them.
+    pub fn of(plan: &Plan, now: Timestamp, sign: &dyn Fn(&Task, EffectiveStatus) -> StatusSign) -> Self {
         let (state, started) = (plan.state(), plan.as_started());
         let mut order: Vec<(Group, i64, usize, &Task, EffectiveStatus)> = Vec::new();
-        let (mut rate, mut total) = (0, 0_usize);
+        let (mut rate, mut total, mut for_people) = (0, 0_usize, 0);
         for (place, (task, _)) in plan.tasks().enumerate() {
             let Some(standing) = started.effective_status(task.spec.id.as_str()) else { continue };
             if !plan.children(task.spec.id.as_str()).is_empty() {
@@ -116,7 +121,9 @@ impl PlanSnapshot {
             let finished = task.state.finished_at;
             let is_recent = |at: Timestamp| now.as_micros() - at.as_micros() < RATE_SECONDS * 1_000_000;
             rate += usize::from(finished.is_some_and(is_recent));
-            let group = group(standing, state.phase == Phase::Active && is_for_people(task));
+            let is_for_person = sign(task, standing) == StatusSign::Person;
+            for_people += u32::from(is_for_person);
+            let group = group(standing, is_for_person);
             // Of ended tasks, the last to end is the most interesting; the others keep the order of the plan.
             let latest = match group {
                 Group::Ended => finished.map_or(0, |at| -at.as_micros()),
@@ -143,11 +150,15 @@ impl PlanSnapshot {
                 .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
                 .map(beginning),
             counts: started.effective_counts(),
+            for_people,
             started_at: state.started_at,
             ended_at: state.updated_at.filter(|_| state.phase.is_finished()),
             rate,
             rows: rows
-                .map(|(group, _, place, task, standing)| row(plan.id(), group, place, task, standing))
+                .map(|(group, _, place, task, standing)| Row {
+                    sign: sign(task, standing),
+                    ..row(plan.id(), group, place, task, standing)
+                })
                 .collect(),
             left_out,
             conflicts: Vec::new(),
@@ -223,6 +234,7 @@ fn row(plan: &PlanId, group: Group, place: usize, task: &Task, standing: Effecti
         id: task.spec.id.clone(),
         description: beginning(&task.spec.description),
         standing,
+        sign: standing.sign(),
         group,
         attempt: state.attempt,
         started_at: state.started_at,

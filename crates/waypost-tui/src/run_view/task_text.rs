@@ -18,7 +18,7 @@ use crate::theme::Theme;
 const ROWS_ABOVE: usize = 2;
 
 impl RunView {
-    /// Takes over the details of the selected task. The log of a failed task opens where its last error is.
+    /// Takes over the details of the selected task. The log of a failed task opens at its first error.
     pub(super) fn set_detail(&mut self, task: &TaskId, detail: &TaskDetail, context: &Context<'_>) {
         let is_other = self.detail.as_ref().is_none_or(|(known, _)| known != task);
         let is_changed = self.detail.as_ref().is_none_or(|(_, known)| **known != *detail);
@@ -32,8 +32,8 @@ impl RunView {
         }
         let has_failed = self.row().is_some_and(|row| row.standing == EffectiveStatus::Failed);
         if is_other && has_failed && !self.is_zoomed && self.search.is_empty() {
-            let last = self.text.marks().last().copied();
-            if let Some(line) = last {
+            let first = self.text.marks().first().copied();
+            if let Some(line) = first {
                 self.go_to(line, context.area);
             }
         }
@@ -114,6 +114,7 @@ impl RunView {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most keys mean nothing here")]
     pub(super) fn type_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
         if let Some(choice) = self.choice_of(key) {
             return self.answer_at(Some(choice), context);

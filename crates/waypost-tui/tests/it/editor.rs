@@ -1,5 +1,7 @@
+use waypost_core::PlanId;
 use waypost_tui::app::Screen;
-use waypost_tui::messages::{Effect, Message, Purpose};
+use waypost_tui::messages::{Effect, Message, Purpose, Reply};
+use waypost_tui::plan::{LoadedPlan, PlanKey};
 use waypost_tui::run_view::RunEffect;
 use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
@@ -130,6 +132,21 @@ fn a_parent_moves_with_its_parts_and_tasks_go_in_and_out_of_it() {
     assert_eq!(world.stored().tasks[7].spec.parent, Some(waypost_testkit::id("t5")));
     world.press("< s");
     assert_eq!(world.stored().tasks[7].spec.parent, None);
+}
+
+#[test]
+fn a_task_that_waits_for_a_person_is_your_task_in_the_editor_too() {
+    let mut world = World::editor(example(), (80, 24));
+    let plan = PlanKey { store: 0, id: PlanId::new("plan-1").unwrap() };
+    let mut loaded = world.plans.with_plan(&plan.id, LoadedPlan::of).unwrap();
+    loaded.for_people = loaded.draft.tasks.iter().map(|task| task.spec.id.clone()).collect();
+    world.send(Message::Reply(Reply::Plan { plan, loaded: Ok(Box::new(loaded)) }));
+    assert!(
+        world.screen().contains("t1 · your task") && !world.screen().contains("ready"),
+        "{}",
+        world.screen()
+    );
+    assert_eq!(world.lines_with("@").len(), 1, "those behind it are still blocked: {}", world.screen());
 }
 
 #[test]

@@ -47,6 +47,8 @@ fn the_keys_of_the_dashboard_hold_here_too() {
         (Place::PlanList, "a", Action::Approve),
         (Place::Run, "a", Action::Approve),
         (Place::Run, "r", Action::Retry),
+        (Place::Run, "T", Action::RetryAll),
+        (Place::PlanList, "T", Action::RetryAll),
         (Place::Run, "e", Action::Edit),
         (Place::Editor, "e", Action::Edit),
         (Place::Run, "n", Action::Next),
@@ -65,10 +67,12 @@ fn names_of_earlier_configurations_are_still_read() {
     let changes = BTreeMap::from([
         ("editor.problems".to_owned(), vec!["ctrl+n".to_owned()]),
         ("run.answer".to_owned(), vec!["i".to_owned()]),
+        ("browser.retry".to_owned(), vec!["r".to_owned()]),
     ]);
     let keys = Keys::with(&changes).unwrap();
     assert_eq!(keys.action(Place::Editor, key("ctrl+n")), Some(Action::Next));
     assert_eq!(keys.action(Place::Run, key("i")), Some(Action::Open));
+    assert_eq!(keys.action(Place::PlanList, key("r")), Some(Action::RetryAll));
 }
 
 #[test]

@@ -326,6 +326,33 @@ fn what_needs_the_user_comes_first_and_who_works_is_named() {
 }
 
 #[test]
+fn a_title_gets_the_room_that_nothing_else_needs() {
+    let (mut world, effects) = silent((150, 24));
+    let title = "Move the ledger of every customer to the new schema, and read it";
+    let detail = "Shall the old tables be kept for a year, or dropped once the new ones were read back?";
+    let with_queue =
+        PlanSummary { queue: "q".to_owned(), ..head("a", title, "", Phase::Draft, (0, 0, 1), 1) };
+    let plans = vec![
+        with_status(with_queue, StatusSign::Draft, "draft", "", &[]),
+        with_status(
+            head("b", "Short", "", Phase::Active, (0, 0, 1), 1),
+            StatusSign::Asking,
+            "1 question",
+            detail,
+            &[],
+        ),
+    ];
+    let Effect::LoadPlanPage { store, ticket, .. } = &effects[0] else { panic!() };
+    let page = Page { total: 2, items: plans, next: None, warnings: Vec::new() };
+    world.send(Message::Reply(Reply::PlanPage { store: *store, ticket: *ticket, heads: Ok(Box::new(page)) }));
+    world.send(answer(&effects[1], Vec::new(), None, Vec::new()));
+    let screen = world.screen();
+    assert!(screen.contains(title), "nothing goes on in that plan:\n{screen}");
+    let row = screen.lines().find(|line| line.contains("1 question")).unwrap();
+    assert!(row.contains("Short") && row.contains("Shall the old tables be kept"), "{screen}");
+}
+
+#[test]
 fn a_plan_is_reviewed_for_approval_from_the_list() {
     let mut world = World::plan_list(vec![("plan-1", example())], (80, 24));
     world.press("a");

@@ -7,13 +7,14 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_config::{Config, Definitions, Layer, Origin};
 use waypost_core::{
-    Actor, ApprovalKind, ApprovedWork, Command, Json, Outcome, Plan, PlanId, Proof, QuestionRequest,
-    StartRefusal, StartRefusalReason, TaskChanges, Timestamp, Work,
+    Actor, ApprovalKind, ApprovedWork, Command, EffectiveStatus, Json, Outcome, Plan, PlanId, Proof,
+    QuestionRequest, StartRefusal, StartRefusalReason, Task, TaskChanges, Timestamp, Work,
 };
 use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Stamp, derive, merge, merge_request, share};
 use waypost_run::Control;
 use waypost_service::{AnswerChoice, MergeQuestion, Seen, Sign, plan_preview};
 use waypost_testkit::{id, plan_of, task};
+use waypost_text::StatusSign;
 use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::history::{Compared, History, HistoryEffect, HistoryReply, Version, Versions};
 use waypost_tui::keys::Keys;
@@ -166,7 +167,7 @@ impl Story {
     }
 
     fn stands(&self) -> RunReply {
-        let snapshot = PlanSnapshot::of(&self.plan, at(self.now), &|_| false);
+        let snapshot = PlanSnapshot::of(&self.plan, at(self.now), &|_, status| status.sign());
         RunReply::Snapshot(key(), Ok(Box::new(snapshot)))
     }
 }
@@ -385,7 +386,7 @@ fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_pr
     let found = plan_preview(&Definitions::of(&config), &plan);
     let preview = Preview::of(&found);
     assert_eq!((preview.for_machines, preview.for_people, preview.tasks.len()), (1, 1, 2));
-    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_, status| status.sign());
     for size in SIZES {
         let mut app = watching(size);
         reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot.clone()))));
@@ -427,7 +428,7 @@ fn nothing_is_approved_before_its_last_line_was_on_screen() {
         made
     };
     let found = plan_preview(&Definitions::of(&config), &plan);
-    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_, status| status.sign());
     let mut app = watching((80, 24));
     reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(Preview::of(&found)))));
@@ -448,7 +449,7 @@ fn nothing_is_approved_before_its_last_line_was_on_screen() {
 fn awaiting_approval(version: u64, digest: &str, goal: &str) -> (RunReply, RunReply) {
     let snapshot = PlanSnapshot {
         version,
-        ..PlanSnapshot::of(&Story::new(&Actor::agent("planner")).plan, at(1), &|_| false)
+        ..PlanSnapshot::of(&Story::new(&Actor::agent("planner")).plan, at(1), &|_, status| status.sign())
     };
     let preview = Preview {
         version,
@@ -623,7 +624,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     assert_eq!((heavy.tasks.len(), heavy.for_machines), (held - 1, 20));
     let cut = shown(1, PARTICULAR_BYTES_MAX + 1);
     let mut app = watching((80, 24));
-    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_, status| status.sign());
     reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(heavy))));
     press(&mut app, "⇥");
@@ -858,6 +859,11 @@ fn options_of_a_list_can_be_clicked() {
     );
 }
 
+/// Shows every ready task as one that a person does.
+fn for_people(_: &Task, status: EffectiveStatus) -> StatusSign {
+    if status == EffectiveStatus::Ready { StatusSign::Person } else { status.sign() }
+}
+
 /// A plan of one task that a person does.
 fn human_task() -> RunReply {
     let mut sign = task("sign", &[]);
@@ -870,7 +876,7 @@ fn human_task() -> RunReply {
     let draft = plan_of(vec![sign]).into();
     story.write(&person, Command::Create { draft, approval_required: None });
     story.write(&person, Command::Activate);
-    let snapshot = PlanSnapshot::of(&story.plan, at(story.now), &|_| true);
+    let snapshot = PlanSnapshot::of(&story.plan, at(story.now), &for_people);
     RunReply::Snapshot(key(), Ok(Box::new(snapshot)))
 }
 
@@ -920,7 +926,7 @@ fn a_plan_whose_next_task_is_a_persons_says_that_it_waits_for_them() {
     let person = Actor::person("ada");
     let mut story = Story::new(&person);
     story.write(&person, Command::Activate);
-    let snapshot = PlanSnapshot::of(&story.plan, at(1), &|_| true);
+    let snapshot = PlanSnapshot::of(&story.plan, at(1), &for_people);
     let mut app = watching((80, 24));
     reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
     let shown = text(&app);
@@ -999,14 +1005,16 @@ fn log_with_errors() -> String {
 }
 
 #[test]
-fn a_log_opens_at_its_error_and_is_gone_through_and_searched() {
+fn a_log_opens_at_its_first_error_and_is_gone_through_and_searched() {
     for size in SIZES {
         let mut app = watching(size);
         reply(&mut app, middle().stands());
         press(&mut app, "↓↓↓");
         reply(&mut app, RunReply::TaskDetail(key(), id("breaks"), detail(&log_with_errors())));
-        assert!(text(&app).contains("error: the second"), "{}", text(&app));
+        assert!(text(&app).contains("error: the first"), "{}", text(&app));
         check(&app, "log-error");
+        press(&mut app, "n");
+        assert!(text(&app).contains("error: the second"), "{}", text(&app));
         press(&mut app, "n");
         assert!(text(&app).contains("error: the first"), "it goes round: {}", text(&app));
         press(&mut app, "p");
@@ -1104,7 +1112,7 @@ fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
     };
     let events = plan.decide(&person, at(0), &create(ROWS_MAX + 7)).unwrap();
     plan.advance(&events, at(0));
-    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_, status| status.sign());
     assert_eq!((snapshot.rows.len(), snapshot.left_out), (ROWS_MAX, 7));
     let mut app = watching((80, 24));
     reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
@@ -1263,7 +1271,8 @@ fn disagreement() -> (Plan, Vec<MergeQuestion>) {
 fn what_clones_disagree_about_is_shown_with_both_values_and_answered_by_choice() {
     let (plan, questions) = disagreement();
     assert_eq!(questions.len(), 2, "{questions:?}");
-    let snapshot = PlanSnapshot::of(&plan, at(40), &|_| false).with_conflicts(questions.clone(), 2);
+    let snapshot =
+        PlanSnapshot::of(&plan, at(40), &|_, status| status.sign()).with_conflicts(questions.clone(), 2);
     let shown = || RunReply::Snapshot(key(), Ok(Box::new(snapshot.clone())));
     for size in SIZES {
         let mut app = watching(size);
@@ -1313,7 +1322,10 @@ fn what_clones_disagree_about_is_shown_with_both_values_and_answered_by_choice()
     assert!(text(&app).contains("Clones disagree (2 of 2)"), "{}", text(&app));
     press(&mut app, "⎋");
     // With nothing open, the key says so; in a dry run nothing is asked.
-    reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(PlanSnapshot::of(&plan, at(40), &|_| false)))));
+    reply(
+        &mut app,
+        RunReply::Snapshot(key(), Ok(Box::new(PlanSnapshot::of(&plan, at(40), &|_, status| status.sign())))),
+    );
     press(&mut app, "Q");
     assert!(text(&app).contains("no question of a merge is open"), "{}", text(&app));
 }

@@ -244,20 +244,17 @@ fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
             line: format!("{id} {name}  {}{choices}", text::one_line(&question.text)),
         });
     }
-    if plan.state().phase == Phase::Active {
-        let people = HumanExecutors::of(config, plan);
-        for task in plan.claimable().filter(|task| people.has(task)) {
-            let name = &task.spec.id;
-            rows.push(Row {
-                plan: id.clone(),
-                task: name.to_string(),
-                value: json!({
-                    "plan": id, "task": name, "kind": "task", "question": task.spec.description,
-                    "digest": question_digest(id, task),
-                }),
-                line: format!("{id} {name}  {}", text::one_line(&task.spec.description)),
-            });
-        }
+    for task in HumanExecutors::of(config, plan).awaited() {
+        let name = &task.spec.id;
+        rows.push(Row {
+            plan: id.clone(),
+            task: name.to_string(),
+            value: json!({
+                "plan": id, "task": name, "kind": "task", "question": task.spec.description,
+                "digest": question_digest(id, task),
+            }),
+            line: format!("{id} {name}  {}", text::one_line(&task.spec.description)),
+        });
     }
     rows
 }

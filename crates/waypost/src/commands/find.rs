@@ -80,10 +80,9 @@ impl Find {
                 .tasks
                 .iter()
                 .map(|task| {
-                    let standing = task.standing.map_or("", EffectiveStatus::as_str);
                     vec![
                         Cell::plain(format!("{}/{}", task.plan, task.task)),
-                        Cell::plain(standing),
+                        Cell::plain(task.sign().label()),
                         Cell::plain(task.plan_title.clone()),
                         Cell::with_behind(&task.text, task.labels.join(" ")),
                     ]

@@ -12,7 +12,7 @@ use waypost_cli::context::Context;
 use waypost_cli::error::Outcome;
 use waypost_cli::options::{seconds, within};
 use waypost_cli::runner::{command, on_task};
-use waypost_cli::view::{self, text};
+use waypost_cli::view::{self, Shown, text};
 
 /// Tasks listed by default.
 const TASKS_DEFAULT: usize = 5;
@@ -152,7 +152,8 @@ fn say_why_nothing(context: &mut Context, reasons: &[String]) {
 /// Prints a claimed task with the outputs of its dependencies.
 fn taken(context: &mut Context, plans: &Arc<PlanStore>, claim: &WriteReply, task: &TaskId) -> Outcome {
     let now: Timestamp = text::now();
-    let before = context.service(plans).earlier_attempt(claim, task)?;
+    let service = context.service(plans);
+    let before = service.earlier_attempt(claim, task)?;
     plans.with_plan(&claim.plan, |plan| {
         let Some(found) = plan.task(task.as_str()) else { return Ok(()) };
         if context.out.json {
@@ -161,7 +162,8 @@ fn taken(context: &mut Context, plans: &Arc<PlanStore>, claim: &WriteReply, task
             value["released"] = json!(before.released);
             return context.out.value(&value);
         }
-        view::task::print(plan, found, now, &mut context.out);
+        let config = view::config_for(plan, &service);
+        view::task::print(&Shown::of(plan, &config), found, now, &mut context.out);
         for (word, said) in [("last error", &before.last_error), ("released before", &before.released)] {
             if let Some(said) = said {
                 context.out.say(format!("{word}: {said}"));

@@ -11,7 +11,7 @@ use waypost_cli::error::Outcome;
 use waypost_cli::output::Output;
 use waypost_cli::style::Look;
 use waypost_cli::view::task::field;
-use waypost_cli::view::{self, text};
+use waypost_cli::view::{self, Shown, text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,13 +58,14 @@ impl Review {
             value["calls"] = calls.into();
             return context.out.value(&value);
         }
-        let out = &mut context.out;
+        let config = view::config_for(plan, &context.service(&context.plans()?));
+        let (shown, out) = (Shown::of(plan, &config), &mut context.out);
         match task {
             Some(task) => {
-                view::task::print(plan, task, text::now(), out);
+                view::task::print(&shown, task, text::now(), out);
                 print_thinking(plan, task, out);
             }
-            None => view::plan::print_head(plan, true, out),
+            None => view::plan::print_head(&shown, true, out),
         }
         print_calls(&lines, self.calls, out);
         Ok(())

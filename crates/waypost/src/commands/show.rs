@@ -1,7 +1,10 @@
 //! `waypost show`: shows a plan, a page of its tasks, or one task in full.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::json;
+use waypost_config::Config;
 use waypost_core::{Plan, Task};
 use waypost_formats::render_plan_command;
 use waypost_git::TASK_TRAILER;
@@ -12,7 +15,7 @@ use waypost_cli::error::{Failure, Outcome};
 use waypost_cli::repository;
 use waypost_cli::runner::command;
 use waypost_cli::view::tree::Page;
-use waypost_cli::view::{self, levels, text};
+use waypost_cli::view::{self, Shown, levels, text};
 
 /// Tasks on a page by default.
 const TASKS_DEFAULT: usize = 50;
@@ -124,14 +127,16 @@ impl Show {
         if context.out.json {
             return context.out.value(&view::json::page(plan, &page));
         }
+        let config = config_for(plan, context)?;
+        let shown = Shown::of(plan, &config);
         if after.is_none() {
-            view::plan::print_head(plan, self.full, &mut context.out);
+            view::plan::print_head(&shown, self.full, &mut context.out);
             view::plan::print_body(plan, self.full, &mut context.out);
             if page.total > 0 {
                 context.out.line("");
             }
         }
-        page.print(plan, &mut context.out);
+        page.print(&shown, &mut context.out);
         if let Some(next) = page.next() {
             let seen =
                 format!("{} to {} of {} tasks", page.before + 1, page.before + page.rows.len(), page.total);
@@ -165,9 +170,11 @@ impl Show {
                 "longest_chain_length": levels.chain.len(),
             }));
         }
-        view::plan::print_head(plan, self.full, &mut context.out);
+        let config = config_for(plan, context)?;
+        let shown = Shown::of(plan, &config);
+        view::plan::print_head(&shown, self.full, &mut context.out);
         context.out.line("");
-        let unseen = levels::print(plan, &levels, limit, &mut context.out);
+        let unseen = levels::print(&shown, &levels, limit, &mut context.out);
         if unseen > 0 {
             context
                 .out
@@ -203,11 +210,17 @@ impl Show {
     }
 }
 
+/// The configuration, as far as it tells how the tasks of a plan are shown.
+fn config_for(plan: &Plan, context: &Context) -> Outcome<Arc<Config>> {
+    Ok(view::config_for(plan, &context.service(&context.plans()?)))
+}
+
 fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
     let task = whole_task_of(plan, task)?;
     let commits = commits_of(plan, task, context)?;
     let plans = context.plans()?;
-    let elsewhere = context.service(&plans).claims_of_other_clones(plan.id())?.remove(&task.spec.id);
+    let service = context.service(&plans);
+    let elsewhere = service.claims_of_other_clones(plan.id())?.remove(&task.spec.id);
     if context.out.json {
         let mut value = view::json::task(plan, task, text::now());
         if !commits.commits.is_empty() {
@@ -218,7 +231,8 @@ fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
         }
         return context.out.value(&value);
     }
-    view::task::print(plan, task, text::now(), &mut context.out);
+    let config = view::config_for(plan, &service);
+    view::task::print(&Shown::of(plan, &config), task, text::now(), &mut context.out);
     if let Some(notice) = elsewhere {
         view::task::field(&mut context.out, "elsewhere", &notice.to_string());
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{EffectiveStatus, PlanId, StartRefusal, TaskId};
 use waypost_service::{Explanation, Reason, start_refusal_hint, why, why_open};
-use waypost_text::{count, pad, shell_word, width};
+use waypost_text::{StatusSign, count, pad, shell_word, width};
 
 use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Outcome, hint_text};
@@ -113,7 +113,7 @@ fn value(why: &Explanation, plan: &PlanId, task: &TaskId) -> Value {
 
 fn status_word(why: &Explanation) -> &'static str {
     let is_skipped = why.reasons.iter().any(|reason| reason.kind == "skip");
-    if is_skipped { "to be skipped" } else { why.standing.map_or("gone", EffectiveStatus::as_str) }
+    if is_skipped { "to be skipped" } else { why.sign.map_or("gone", StatusSign::label) }
 }
 
 /// The reason, and the command that resolves it. One sanitized line: a plan's text cannot control the terminal or

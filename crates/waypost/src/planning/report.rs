@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use waypost_config::Config;
 use waypost_core::{Plan, PlanId};
 use waypost_llm::{Journal, Spent};
 use waypost_planner::planning::{PlanningResult, StopReason};
@@ -11,7 +12,7 @@ use waypost_planner::{Bound, Broken, Repair};
 use waypost_cli::error::{Exit, Failure};
 use waypost_cli::output::Output;
 use waypost_cli::view::tree::Page;
-use waypost_cli::view::{plan, text};
+use waypost_cli::view::{Shown, plan, text};
 
 /// Maximum number of tasks shown of a tree.
 const TASKS_SHOWN_MAX: usize = 200;
@@ -111,15 +112,18 @@ fn ending_word(ending: &StopReason) -> &'static str {
 
 /// Prints the head of a plan and its tree.
 pub(crate) fn print_tree(of: &Plan, out: &mut Output) {
-    plan::print_head(of, false, out);
-    print_tasks(of, out);
+    // What is planned waits for nobody yet.
+    let config = Config::default();
+    let shown = Shown::of(of, &config);
+    plan::print_head(&shown, false, out);
+    print_tasks(&shown, out);
 }
 
 /// Prints the first tasks of a plan.
-pub(crate) fn print_tasks(of: &Plan, out: &mut Output) {
+pub(crate) fn print_tasks(shown: &Shown<'_>, out: &mut Output) {
     out.line("");
-    let page = Page::of(of, None, TASKS_SHOWN_MAX);
-    page.print(of, out);
+    let page = Page::of(shown.plan, None, TASKS_SHOWN_MAX);
+    page.print(shown, out);
     if page.remaining() > 0 {
         out.line(format!("… and {} more", text::count(page.remaining(), "task")));
     }

@@ -227,6 +227,21 @@ fn a_task_for_a_person_waits_for_a_person_and_not_for_a_worker() {
     assert!(out.contains("a person, who does it (`waypost answer hu ok`)"), "{out}");
     let (out, _) = ok(&workspace.waypost(&["why", "hu"]));
     assert!(out.contains("a person, who does it") && !out.contains("no worker"), "{out}");
+    // One word at every place.
+    for words in [
+        &["why", "hu"][..],
+        &["why", "hu", "ok"],
+        &["show", "hu"],
+        &["show", "hu", "--dag"],
+        &["task", "show", "hu", "ok"],
+        &["find", "A"],
+        &["list"],
+    ] {
+        let (out, _) = ok(&workspace.waypost(words));
+        assert!(out.contains("your task") && !out.contains("ready"), "{words:?}: {out}");
+    }
+    let (out, _) = ok(&workspace.waypost(&["show", "hu"]));
+    assert!(out.contains("0/1 done (0%), 1 for you\n"), "{out}");
 }
 
 #[test]

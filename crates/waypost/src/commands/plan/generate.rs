@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use waypost_config::Config;
 use waypost_core::{Draft, Plan};
 use waypost_llm::{Journal, Progress};
 use waypost_planner::planning::{
@@ -21,7 +22,7 @@ use waypost_cli::context::{Context, PlanHandle};
 use waypost_cli::error::{Exit, Failure, Outcome};
 use waypost_cli::prompt;
 use waypost_cli::style::Look;
-use waypost_cli::view::{self, text};
+use waypost_cli::view::{self, Shown, text};
 
 /// The slot of the conversation. It is constant because a request generates one plan.
 const SLOT: &str = "generate/1";
@@ -270,14 +271,16 @@ fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: He
         whole.insert("thinking".to_owned(), Value::Object(fields));
         return context.out.value(&whole);
     }
+    let config = Config::default();
+    let shown = Shown::of(plan, &config);
     match head {
-        Head::With => view::plan::print_head(plan, false, &mut context.out),
+        Head::With => view::plan::print_head(&shown, false, &mut context.out),
         Head::Without => {
             let title = context.out.paint(&plan.spec().title, Look::Bold);
             context.out.line(title);
         }
     }
-    report::print_tasks(plan, &mut context.out);
+    report::print_tasks(&shown, &mut context.out);
     for line in report::lines(&fields) {
         context.out.say(line);
     }
