@@ -1,5 +1,6 @@
 //! Syncs shared plans while a command runs that stays: `mcp`, `serve`, `worker`, `run` and `tui`, where the configuration says
-//! `git.sync = "auto"`. A sync can be killed at any moment, so the end of the command does not wait for one.
+//! `git.sync = "auto"`. A sync can be killed at any moment. Only the end of a run waits for a last one, so that a machine that is
+//! gone afterwards leaves its results.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -14,6 +15,8 @@ use crate::links::{Keeping, Telling};
 
 /// How soon after a write the local branch has it.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(2);
+/// How long the end of a run waits for the last exchange.
+const LAST_EXCHANGE_MAX: Duration = Duration::from_secs(30);
 /// Number of these intervals between two exchanges with the remote.
 const EXCHANGE_INTERVALS: u32 = 15;
 
@@ -27,14 +30,25 @@ pub fn around(
         Keeping::Always(telling) if is_wanted(context) => telling,
         Keeping::Always(_) | Keeping::Never | Keeping::Around => return command(context),
     };
-    let (stop, stopped) = channel();
+    let (stop, stopped) = channel::<()>();
+    let (done, ended) = channel::<()>();
+    let is_run = telling == Telling::IntoLogs;
     let background = context.for_background();
     let named = thread::Builder::new().name("sync".to_owned());
-    if let Err(error) = named.spawn(move || keep_synced(&background, telling, &stopped)) {
+    let keep = move || {
+        keep_synced(&background, telling, &stopped);
+        drop(done);
+    };
+    if let Err(error) = named.spawn(keep) {
         context.out.note_now(format!("shared plans are not synced: {error}"));
     }
     let outcome = command(context);
     drop(stop);
+    if is_run && ended.recv_timeout(LAST_EXCHANGE_MAX) == Err(RecvTimeoutError::Timeout) {
+        context
+            .out
+            .note_now("shared plans: the remote was not reached in time; the next sync sends what is left");
+    }
     outcome
 }
 
@@ -47,8 +61,9 @@ fn is_wanted(context: &Context) -> bool {
 
 fn keep_synced(context: &Context, telling: Telling, stopped: &Receiver<()>) {
     let (mut round, mut latest, mut named) = (0, None, String::new());
+    let mut is_over = false;
     loop {
-        let synced = sync_once(context, round % EXCHANGE_INTERVALS == 0, &mut latest);
+        let synced = sync_once(context, is_over || round % EXCHANGE_INTERVALS == 0, &mut latest);
         let problem = synced.unwrap_or_else(|failure| Some(failure.one_line()));
         // The same problem is named once.
         if let Some(problem) = problem.filter(|problem| *problem != named) {
@@ -57,9 +72,13 @@ fn keep_synced(context: &Context, telling: Telling, stopped: &Receiver<()>) {
             }
             named = problem;
         }
+        if is_over {
+            return;
+        }
         round += 1;
         match stopped.recv_timeout(PUBLISH_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) if telling == Telling::IntoLogs => is_over = true,
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
         }
     }

@@ -130,8 +130,8 @@ impl<'a> KnownFacts<'a> {
         (writes.collect(), has_outcome)
     }
 
-    /// Returns the records that ask on behalf of a task and have no answer.
-    pub(super) fn questions(&self, task: &TaskKey) -> Vec<RecordId> {
+    /// Returns the records that ask this on behalf of a task and have no answer: an answer counts only for what was read.
+    pub(super) fn questions(&self, task: &TaskKey, text: &str) -> Vec<RecordId> {
         let about = self.set.about(task);
         let answered: HashSet<RecordId> = about
             .iter()
@@ -141,7 +141,8 @@ impl<'a> KnownFacts<'a> {
             .flatten()
             .copied()
             .collect();
-        let asks = about.iter().filter(|(_, action)| matches!(action, Action::Ask { .. }));
+        let is_asked = |action: &Action| matches!(action, Action::Ask { question, .. } if question == text);
+        let asks = about.iter().filter(|(_, action)| is_asked(action));
         asks.map(|(record, _)| record.id()).filter(|id| !answered.contains(id)).collect()
     }
 

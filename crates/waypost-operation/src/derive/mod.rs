@@ -655,7 +655,9 @@ impl<'a> Change<'a> {
                     self.actions.push(Action::Ask { task, question: question.text.clone(), choices });
                 }
                 Event::QuestionAnswered { task, answer, .. } => {
-                    let over = self.known.key(task).map(|key| self.known.questions(&key)).unwrap_or_default();
+                    let asked = self.before.task(task.as_str()).and_then(|old| old.state.question());
+                    let (Some(asked), Some(key)) = (asked, self.known.key(task)) else { continue };
+                    let over = self.known.questions(&key, &asked.text);
                     if over.is_empty() {
                         continue;
                     }

@@ -8,8 +8,8 @@ use waypost_core::{
     Actor, ActorKind, Dependency, EffectiveStatus, Phase, Plan, QuestionRequest, TaskChanges, TaskId,
 };
 use waypost_service::{
-    AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, QuestionRef,
-    SecretScan, Service, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
+    AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, Presence,
+    QuestionRef, SecretScan, Service, SharingError, StatusChange, SyncOptions, TaskRef, TaskReport,
 };
 use waypost_store::SharedScope;
 use waypost_testkit::id;
@@ -91,6 +91,49 @@ fn a_question_that_came_while_the_task_ran_here_is_asked_once_the_attempt_is_tak
     a.service.report(&agent("x"), whole, released, Guard::NONE).unwrap();
     a.sync();
     assert_eq!(asked(&a).as_deref(), Some("Which port?"));
+}
+
+#[test]
+#[ignore = "needs git"]
+fn an_answer_reaches_only_the_question_that_was_read_and_the_last_one_holds_everywhere() {
+    let (ground, a, b) = two();
+    let (p, one) = (plan("p"), id("one"));
+    let whole = TaskRef { plan: &p, task: &one, attempt: None, take_over: false, seen: None };
+    let ask = |clone: &Clone, name: &str, text: &str| {
+        let agent = Caller::new(Actor::agent(name));
+        clone.service.claim(&agent, &p, &one, ClaimOptions::default(), Guard::NONE).unwrap();
+        let question = QuestionRequest { text: text.to_owned(), ..QuestionRequest::default() };
+        clone.service.report(&agent, whole, TaskReport::Question(Box::new(question)), Guard::NONE).unwrap();
+    };
+    let answer = |clone: &Clone, answer: &str| {
+        let person = clone.by.clone().present(Presence::new("terminal"));
+        let read = Guard { known_version: Some(clone.version("p")), ..Guard::NONE };
+        clone.service.answer(&person, whole, answer, read).unwrap();
+    };
+    let state = |clone: &Clone| {
+        let read = |plan: &Plan| {
+            let state = &plan.task("one").unwrap().state;
+            let last = state.answers().last().map(|last| (last.question.clone(), last.answer.clone()));
+            (state.question().map(|question| question.text.clone()), last)
+        };
+        clone.service.read(&p, read).unwrap()
+    };
+    let sync = || (0..3).for_each(|_| [&a, &b].into_iter().for_each(|clone| drop(clone.sync())));
+    ask(&a, "x", "Delete the copy?");
+    ask(&b, "y", "Drop production?");
+    sync();
+    answer(&a, "yes");
+    sync();
+    assert_eq!(state(&b), (Some("Drop production?".to_owned()), None));
+    answer(&b, "no");
+    answer(&a, "never");
+    sync();
+    let (left, right) = (state(&a), state(&b));
+    assert_eq!(left, right);
+    assert_eq!(left.0, None);
+    let fresh = ground.clone("c");
+    fresh.sync();
+    assert_eq!(state(&fresh), left);
 }
 
 #[test]
@@ -292,16 +335,24 @@ fn what_nobody_trusts_starts_no_machine_work_of_a_plan_that_runs_here() {
     let (a, mut b) = (ground.clone("a"), ground.clone("b"));
     b.shared.trusted = false;
     let mut deploy = waypost_testkit::task("deploy", &["build"]);
-    let (executor, inputs) = ("human".to_owned(), waypost_core::Json::empty_object());
+    let text = "[executors.shell]\nkind = \"process\"\ncommand = [\"true\"]\n";
+    let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
+    let branch = b.shared.clone();
+    b.service = Service::new(Arc::clone(b.service.plans()), Arc::new(Config::load(&[layer], []).unwrap()))
+        .with_shared_branch(Arc::new(move || Ok(branch.clone())));
+    let (executor, inputs) = ("shell".to_owned(), waypost_core::Json::empty_object());
     deploy.work = Some(Box::new(waypost_core::Work { executor, inputs, shape: None }));
     let draft = waypost_testkit::plan_of([waypost_testkit::task("build", &[]), deploy]);
     let options = waypost_service::CreateOptions { id: Some(plan("p")), ..Default::default() };
     b.service.create(&b.by, draft, options).unwrap();
     b.service.share(&b.by, &b.shared, &[plan("p")]).unwrap();
-    b.service.activate(&b.by, &plan("p"), Guard::NONE).unwrap();
+    let person = b.by.clone().present(Presence::new("terminal"));
+    let seen = b.service.preview(&plan("p")).unwrap().seen();
+    b.service.approve(&person, &plan("p"), seen, "", Guard::NONE).unwrap();
     b.sync();
     a.sync();
-    a.done("p", "build", "built").unwrap();
+    let status = StatusChange::Skipped { reason: None };
+    a.edit("p", EditOp::SetStatus { task: id("build"), status, take_over: true }).unwrap();
     a.sync();
     b.sync();
     let held = |clone: &Clone| {
@@ -311,7 +362,7 @@ fn what_nobody_trusts_starts_no_machine_work_of_a_plan_that_runs_here() {
         };
         clone.service.read(&plan("p"), read).unwrap()
     };
-    assert_eq!(held(&b), (waypost_core::Status::Done, Some("system:import".to_owned())));
+    assert_eq!(held(&b), (waypost_core::Status::Skipped, Some("system:import".to_owned())));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use super::super::slot::NONE;
 use super::Decision;
 use crate::merge_request::{ARCHIVED_ELSEWHERE, ENDED_ELSEWHERE, MergeRequest, StopKind};
 use crate::{
-    Actor, Answer, Comment, Draft, Event, Hold, PLAN_ENDED, Phase, PlannerNotes, Refusal, Status, Task,
-    TaskId, TaskSpec, TaskState, Timestamp, validate,
+    Actor, Answer, Comment, Draft, Event, Hold, PLAN_ENDED, Phase, PlannerNotes, Question, Refusal, Status,
+    Task, TaskId, TaskSpec, TaskState, Timestamp, validate,
 };
 
 /// The name of the system actor that holds machine work which was opened again elsewhere.
@@ -286,7 +286,7 @@ impl Plan {
             let here = self.at(number);
             if !self.slot(number).is_parent() && (with_ended || !was_open_at_end(&task.state)) {
                 self.outcome_events(by, number, here, &task.state, draft, &mut events);
-                events.extend(question_event(&task.spec.id, &here.state, &task.state));
+                events.extend(question_events(&task.spec.id, &here.state, &task.state));
             }
             match (task.state.held(), here.state.held()) {
                 (Some(Hold { by, reason }), None) => {
@@ -500,28 +500,50 @@ fn was_open_at_end(state: &TaskState) -> bool {
     state.status == Status::Cancelled && state.reason.as_deref() == Some(PLAN_ENDED)
 }
 
-/// Returns the event by which a worker's question of another clone can be answered here, or its answer arrives. Questions
+/// Returns the events by which a worker's question of another clone can be answered here, or its answer arrives. Questions
 /// about a report are those of a check: it ran here, and only its own answer counts.
-fn question_event(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Option<Event> {
+fn question_events(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Vec<Event> {
     if here.status != Status::Pending || wanted.status != Status::Pending {
-        return None;
+        return Vec::new();
     }
+    let ask = |question: &Question| Event::QuestionAsked {
+        task: task.clone(),
+        question: Box::new(question.clone()),
+    };
+    let take = |Answer { answer, by, .. }: &Answer| Event::QuestionAnswered {
+        task: task.clone(),
+        answer: answer.clone(),
+        by: by.clone(),
+    };
+    let answer_to = |asked: &Question| wanted.answers().iter().rfind(|answer| answer.question == asked.text);
     match (here.question(), wanted.question()) {
-        (None, Some(asked)) => {
-            Some(Event::QuestionAsked { task: task.clone(), question: Box::new(asked.clone()) })
+        (Some(asked), _) if asked.is_about_report() => Vec::new(),
+        (Some(asked), next) => match (answer_to(asked), next) {
+            (Some(answer), _) => vec![take(answer)],
+            // It is open in all clones, maybe beside another one.
+            (None, Some(_)) => Vec::new(),
+            // It was opened again since.
+            (None, None) => vec![Event::TasksReset { tasks: vec![task.clone()] }],
+        },
+        (None, next) => {
+            // Two people answered it: the last answer holds in all clones.
+            let last = wanted.answers().last().filter(|last| {
+                let known = here.answers().iter().rfind(|known| known.question == last.question);
+                known.is_none_or(|known| known.answer != last.answer)
+            });
+            let late = last.into_iter().flat_map(|last| {
+                let question = Question {
+                    text: last.question.clone(),
+                    choices: Vec::new(),
+                    state: None,
+                    by: last.by.to_string(),
+                    attempt: 0,
+                    asked_at: last.at,
+                };
+                [ask(&question), take(last)]
+            });
+            late.chain(next.map(ask)).collect()
         }
-        (Some(asked), None) if !asked.is_about_report() => {
-            let answer = wanted.answers().iter().rfind(|answer| answer.question == asked.text);
-            Some(match answer {
-                Some(Answer { answer, by, .. }) => {
-                    let (answer, by) = (answer.clone(), by.clone());
-                    Event::QuestionAnswered { task: task.clone(), answer, by }
-                }
-                // It was opened again since.
-                None => Event::TasksReset { tasks: vec![task.clone()] },
-            })
-        }
-        (Some(_), None | Some(_)) | (None, None) => None,
     }
 }
 
