@@ -10,7 +10,7 @@ use waypost_core::PlanId;
 use crate::error::GitError;
 use crate::program::Access;
 use crate::repository::{Oid, Repository, malformed, text};
-use crate::run::{Output, Patience, run};
+use crate::run::{Output, TimeLimit, run};
 
 /// Maximum number of changed files whose content is read.
 pub const CHANGED_FILES_MAX: usize = 200;
@@ -205,7 +205,7 @@ impl Repository {
             let none = self.common_folder().join("waypost-no-index");
             command.current_dir(folder).env("GIT_INDEX_FILE", none);
         }
-        let output = run(name, command, input, Patience::of(SECONDS_MAX))?;
+        let output = run(name, command, input, TimeLimit::of(SECONDS_MAX))?;
         match output.succeeded {
             true => Ok(output),
             false => Err(GitError::Failed { command: name.to_owned(), message: output.message }),

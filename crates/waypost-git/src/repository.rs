@@ -360,8 +360,8 @@ impl Repository {
     /// Runs a command to its end, whether it succeeds or not.
     pub(crate) fn output(&self, access: Access, words: &[&str], input: &[u8]) -> Result<Output, GitError> {
         let name = words.first().copied().unwrap_or_default();
-        let patience = if access == Access::Remote { REMOTE } else { LOCAL };
-        let output = run(name, self.prepare(access, words), input, patience)?;
+        let limit = if access == Access::Remote { REMOTE } else { LOCAL };
+        let output = run(name, self.prepare(access, words), input, limit)?;
         // A partial clone has what it has read so far; the remote has the rest.
         match access != Access::Remote && !output.succeeded && output.message.contains("promisor remote") {
             true => run(name, self.prepare(Access::Remote, words), input, REMOTE),

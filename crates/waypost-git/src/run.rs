@@ -19,24 +19,24 @@ const MESSAGE_BYTES_MAX: usize = 16 * 1024;
 const SHOWN_BYTES_MAX: usize = 1_000;
 /// How long a command may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct TimeLimit {
     /// Seconds in all.
     seconds: u64,
     /// Seconds without a message, such as how much was received.
     silent: u64,
 }
 
-impl Patience {
-    /// The patience with a command that may be silent.
+impl TimeLimit {
+    /// The limit of a command that may be silent.
     pub(crate) const fn of(seconds: u64) -> Self {
         Self { seconds, silent: seconds }
     }
 }
 
-/// The patience with a command without a network.
-pub(crate) const LOCAL: Patience = Patience::of(600);
-/// The patience with a command that reaches a remote: a slow one is waited for, a silent one is not.
-pub(crate) const REMOTE: Patience = Patience { seconds: 3_600, silent: 120 };
+/// The limit of a command without a network.
+pub(crate) const LOCAL: TimeLimit = TimeLimit::of(600);
+/// The limit of a command that reaches a remote: a slow one is waited for, a silent one is not.
+pub(crate) const REMOTE: TimeLimit = TimeLimit { seconds: 3_600, silent: 120 };
 
 /// What a command printed.
 #[derive(Debug)]
@@ -172,12 +172,7 @@ impl Running {
 }
 
 /// Runs a command with this input, and returns what it printed, whether it succeeded or not.
-pub(crate) fn run(
-    name: &str,
-    command: Command,
-    input: &[u8],
-    patience: Patience,
-) -> Result<Output, GitError> {
+pub(crate) fn run(name: &str, command: Command, input: &[u8], limit: TimeLimit) -> Result<Output, GitError> {
     let mut running = Running::start(name, command)?;
     let (mut stdin, stdout) = (running.input()?, running.output()?);
     let (done, finished) = mpsc::channel();
@@ -194,14 +189,14 @@ pub(crate) fn run(
             let _ = done.send(());
             text
         });
-        let end_of_all = began + Duration::from_secs(patience.seconds);
+        let end_of_all = began + Duration::from_secs(limit.seconds);
         loop {
             let spoke = *running.spoke.lock().unwrap_or_else(PoisonError::into_inner);
-            let end_of_silence = spoke + Duration::from_secs(patience.silent);
+            let end_of_silence = spoke + Duration::from_secs(limit.silent);
             let now = Instant::now();
             late = match now {
-                now if now >= end_of_all => Some(patience.seconds),
-                now if now >= end_of_silence => Some(patience.silent),
+                now if now >= end_of_all => Some(limit.seconds),
+                now if now >= end_of_silence => Some(limit.silent),
                 _ => None,
             };
             if late.is_some() {

@@ -5,7 +5,7 @@ use waypost_core::Timestamp;
 use crate::error::GitError;
 use crate::program::Access;
 use crate::repository::{Oid, Repository, malformed};
-use crate::run::{Patience, run};
+use crate::run::{TimeLimit, run};
 
 /// The trailer that names the task of a commit.
 pub const TASK_TRAILER: &str = "Waypost-Task";
@@ -71,7 +71,7 @@ impl Repository {
         // Not the stash, not notes, and not the branches of shared plans, which hold no code.
         words.extend(["--exclude=refs/stash", "--exclude=refs/notes/*", "--exclude=refs/waypost/*"]);
         words.extend(["--exclude=refs/waypost-remotes/*", "--all", "--"]);
-        let output = run("log", self.prepare(Access::Read, &words), b"", Patience::of(SEARCH_SECONDS_MAX))?;
+        let output = run("log", self.prepare(Access::Read, &words), b"", TimeLimit::of(SEARCH_SECONDS_MAX))?;
         if !output.succeeded {
             return Err(GitError::Failed { command: "log".to_owned(), message: output.message });
         }

@@ -107,7 +107,7 @@ fn an_answer_reaches_only_the_question_that_was_read_and_the_last_one_holds_ever
     };
     let answer = |clone: &Clone, answer: &str| {
         let person = clone.by.clone().present(Presence::new("terminal"));
-        let read = Guard { known_version: Some(clone.version("p")), ..Guard::NONE };
+        let read = Guard { known_version: Some(clone.version("p")) };
         clone.service.answer(&person, whole, answer, read).unwrap();
     };
     let state = |clone: &Clone| {
