@@ -273,7 +273,7 @@ impl Context {
     }
 
     /// Says where the plans of a store without any are: on the branch of shared plans.
-    pub fn note_shared_elsewhere(&self) {
+    pub fn note_shared_plans(&self) {
         if let Ok(found) = self.for_background().shared_branch()
             && found.is_there()
         {

@@ -158,7 +158,7 @@ impl List {
             context.out.say(words);
             foreign.iter().for_each(|folder| context.out.say(folder.describe()));
             if is_first {
-                context.note_shared_elsewhere();
+                context.note_shared_plans();
                 let place = context.store_location()?.location;
                 context.out.say(format!("plans are kept in {place}"));
             }

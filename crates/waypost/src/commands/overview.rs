@@ -229,7 +229,7 @@ pub(crate) fn run(context: &mut Context) -> Outcome {
     }
     foreign.iter().for_each(|folder| context.out.say(folder.describe()));
     if total == 0 {
-        context.note_shared_elsewhere();
+        context.note_shared_plans();
     }
     context.out.say(format!("plans are kept in {place}; `waypost help` lists the commands"));
     outcome

@@ -475,7 +475,7 @@ fn a_preview_that_does_not_fit_on_the_screen_asks_for_the_characters_at_its_end(
     says(&workspace, &["--as", "agent:planner", "import", "--id", "theirs", "p.json"]);
     let tmux = Tmux::new(&workspace, 100, 10);
     tmux.line("waypost approve theirs; echo ended-$?");
-    let screen = tmux.wait("to approve:");
+    let screen = tmux.wait("to approve (it is longer than the screen):");
     assert!(!screen.contains("Type yes"), "{screen}");
     tmux.type_in("yes");
     tmux.press(&["Enter"]);
@@ -484,7 +484,7 @@ fn a_preview_that_does_not_fit_on_the_screen_asks_for_the_characters_at_its_end(
     drop(tmux);
     let tmux = Tmux::new(&workspace, 100, 10);
     tmux.line("waypost approve theirs; echo ended-$?");
-    let screen = tmux.wait("to approve:");
+    let screen = tmux.wait("to approve (it is longer than the screen):");
     let (_, asked) = screen.split_once("Type ").unwrap();
     tmux.type_in(asked.split_whitespace().next().unwrap());
     tmux.press(&["Enter"]);
