@@ -306,7 +306,7 @@ impl TaskExtras {
     }
 
     /// Stores an answer; at the limit, drops the oldest one.
-    pub(crate) fn add_answer(&mut self, answer: Answer) {
+    pub fn add_answer(&mut self, answer: Answer) {
         if self.answers.len() >= limits::ANSWERS_MAX {
             self.answers.remove(0);
         }

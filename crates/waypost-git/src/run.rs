@@ -108,7 +108,10 @@ fn read_message(source: impl Read, spoke: &Mutex<Instant>) -> String {
     let mut source = source;
     loop {
         // What was read before an error is still worth showing.
-        let count = source.read(&mut piece).unwrap_or(0);
+        let count = match source.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.unwrap_or(0),
+        };
         *spoke.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         for &byte in piece[..count].iter().chain(if count == 0 { &b"\n"[..] } else { &[] }) {
             if byte != b'\n' && byte != b'\r' {
@@ -203,7 +206,8 @@ pub(crate) fn run(name: &str, command: Command, input: &[u8], limit: TimeLimit) 
                 end(&running.child);
                 break;
             }
-            if finished.recv_timeout(end_of_all.min(end_of_silence) - now).is_ok() {
+            let wait = end_of_all.min(end_of_silence) - now;
+            if finished.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
                 break;
             }
         }

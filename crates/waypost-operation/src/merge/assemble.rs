@@ -157,8 +157,10 @@ impl<'a> Merge<'a> {
         Task { spec, state }
     }
 
-    /// Gives open tasks the last question of their workers that nobody answered, with the answers to earlier ones.
+    /// Gives open tasks the last question of their workers that nobody answered, with the answers to other ones in the
+    /// order in which they were given.
     fn ask_and_answer(&mut self, is_group: &dyn Fn(u32) -> bool) {
+        let mut answered: Vec<(At, u32, Answer)> = Vec::new();
         for (at, task, text, choices) in std::mem::take(&mut self.reading.asks) {
             self.reading.asks.push((at, task, text, choices));
             let is_open = !self.states[task as usize].status.is_finished() && !is_group(task);
@@ -174,8 +176,12 @@ impl<'a> Merge<'a> {
             let given = given.map(|(at, _, answer, _)| {
                 let by = self.reading.record(*at);
                 let (question, answer) = (text.to_owned(), (*answer).to_owned());
-                Answer { question, answer, by: by.by().clone(), at: by.at(), state: None }
+                (*at, task, Answer { question, answer, by: by.by().clone(), at: by.at(), state: None })
             });
+            if given.is_some() {
+                answered.extend(given);
+                continue;
+            }
             let question = Question {
                 text: text.to_owned(),
                 choices: choices.to_vec(),
@@ -184,10 +190,11 @@ impl<'a> Merge<'a> {
                 attempt: 0,
                 asked_at: record.at(),
             };
-            self.states[task as usize].change_aside(|aside| match given {
-                Some(answer) => aside.answers.push(answer),
-                None => aside.question = Some(question),
-            });
+            self.states[task as usize].change_aside(|aside| aside.question = Some(question));
+        }
+        answered.sort_by_key(|(at, ..)| *at);
+        for (_, task, answer) in answered {
+            self.states[task as usize].change_aside(|aside| aside.add_answer(answer));
         }
     }
 

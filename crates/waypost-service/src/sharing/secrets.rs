@@ -42,7 +42,7 @@ impl std::fmt::Display for FoundSecret {
 pub(super) fn secrets_of(plan: &Plan) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     let mut look = |task: Option<&TaskId>, part: serde_json::Result<Value>| {
-        let fields = part.ok().and_then(|part| part.as_object().cloned()).unwrap_or_default();
+        let Ok(Value::Object(fields)) = part else { return };
         for (field, value) in fields {
             if let Some(beginning) = secret_within(&value) {
                 found.push(FoundSecret { plan: plan.id().clone(), task: task.cloned(), field, beginning });

@@ -6,7 +6,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::Plan;
-use super::super::slot::NONE;
 use super::Decision;
 use crate::merge_request::{ARCHIVED_ELSEWHERE, ENDED_ELSEWHERE, MergeRequest, StopKind};
 use crate::{
@@ -408,19 +407,28 @@ impl Plan {
         }
     }
 
-    /// Returns the holds of the machine work that an import would let start: what it waited for was done or skipped by
-    /// records that nobody trusts here.
+    /// Returns the holds of the machine work that an import would let start: what it waited for was ended by records
+    /// that nobody trusts here.
     fn holds_behind(&self, import: &[Event]) -> Vec<Event> {
         if !matches!(self.state.phase, Phase::Active | Phase::Paused) {
             return Vec::new();
         }
         let mut behind = BTreeSet::new();
         for event in import {
-            let (Event::TaskDone { task, .. } | Event::TaskSkipped { task, .. }) = event else { continue };
-            let mut at = self.find(task.as_str()).unwrap_or(NONE);
-            while at != NONE {
-                behind.extend(self.slot(at).after.iter().flat_map(|&next| self.family(next)));
-                at = self.slot(at).parent;
+            // Some wait only for an end, whatever it is.
+            let ended = if let Event::TaskDone { task, .. }
+            | Event::TaskSkipped { task, .. }
+            | Event::TaskFailed { task, .. } = event
+            {
+                std::slice::from_ref(task)
+            } else if let Event::TasksCancelled { tasks, .. } = event {
+                tasks
+            } else {
+                continue;
+            };
+            for number in ended.iter().filter_map(|task| self.find(task.as_str())) {
+                let line = self.line(number);
+                behind.extend(line.flat_map(|at| &self.slot(at).after).flat_map(|&next| self.family(next)));
             }
         }
         let tasks = behind.into_iter().map(|number| self.at(number));
@@ -526,25 +534,37 @@ fn question_events(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Vec<E
             (None, None) => vec![Event::TasksReset { tasks: vec![task.clone()] }],
         },
         (None, next) => {
-            // Two people answered it: the last answer holds in all clones.
-            let last = wanted.answers().last().filter(|last| {
-                let known = here.answers().iter().rfind(|known| known.question == last.question);
-                known.is_none_or(|known| known.answer != last.answer)
-            });
-            let late = last.into_iter().flat_map(|last| {
+            let late = late_answers(here.answers(), wanted.answers()).iter().flat_map(|late| {
                 let question = Question {
-                    text: last.question.clone(),
+                    text: late.question.clone(),
                     choices: Vec::new(),
                     state: None,
-                    by: last.by.to_string(),
+                    by: late.by.to_string(),
                     attempt: 0,
-                    asked_at: last.at,
+                    asked_at: late.at,
                 };
-                [ask(&question), take(last)]
+                [ask(&question), take(late)]
             });
             late.chain(next.map(ask)).collect()
         }
     }
+}
+
+/// Returns the end of the merged answers that is to follow the answers here, so that of several answers to one question
+/// the last one holds in all clones, and the last answer of all is the same one.
+fn late_answers<'a>(here: &[Answer], merged: &'a [Answer]) -> &'a [Answer] {
+    let is_last = |(place, answer): &(usize, &Answer)| {
+        merged[place + 1..].iter().all(|later| later.question != answer.question)
+    };
+    let mut rest = here;
+    for known in merged.iter().enumerate().filter(is_last) {
+        let (place, Answer { question, answer, .. }) = known;
+        match rest.iter().rposition(|given| given.question == *question) {
+            Some(found) if rest[found].answer == *answer => rest = &rest[found + 1..],
+            Some(_) | None => return &merged[place..],
+        }
+    }
+    &[]
 }
 
 /// Gives a list the order of another one with the same elements.

@@ -40,13 +40,11 @@ impl Plan {
             {
                 self.keeps_asked(by, [number])?;
             }
-            if let Event::TaskMoved { task, .. } = event {
-                self.keeps_asked(by, self.find(task.as_str()).into_iter().chain(self.parent_of(task)))?;
-            }
             if let Event::TasksAdded { tasks, .. } = event {
                 self.keeps_checks(by, self.parents_of(tasks))?;
             }
-            if let Event::TaskMoved { parent, .. } = event {
+            if let Event::TaskMoved { task, parent, .. } = event {
+                self.keeps_asked(by, self.find(task.as_str()).into_iter().chain(self.parent_of(task)))?;
                 self.keeps_checks(by, parent.iter().filter_map(|parent| self.find(parent.as_str())))?;
             }
         }
@@ -291,7 +289,7 @@ impl Plan {
     }
 
     /// Iterates over a task and the tasks above it.
-    fn line(&self, number: u32) -> impl Iterator<Item = u32> {
+    pub(super) fn line(&self, number: u32) -> impl Iterator<Item = u32> {
         let above = move |at: &u32| Some(self.slot(*at).parent).filter(|parent| *parent != NONE);
         std::iter::successors(Some(number), above)
     }
