@@ -75,8 +75,9 @@ impl Service {
         let terms = Terms { lease_seconds: new_lease_seconds(lease_seconds), ..Terms::starting(Guard::NONE) };
         let mut reasons: Vec<String> = Vec::new();
         // Otherwise each task of the plan would be refused for the same reason.
-        let may_start =
-            filter.plan.map(|plan| self.view(plan, |plan, _| may_start_tasks(plan))).transpose()?;
+        let is_person = by.actor.kind == ActorKind::Person;
+        let may_start = |plan: &Plan| may_start_tasks(plan) || is_person && plan.is_reopened_draft();
+        let may_start = filter.plan.map(|plan| self.view(plan, |plan, _| may_start(plan))).transpose()?;
         let (mut tried, mut warnings) = (BTreeSet::new(), Vec::new());
         for limit in CANDIDATES_MAX {
             let found = self.claimable(by, filter, limit)?;

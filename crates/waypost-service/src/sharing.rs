@@ -18,6 +18,7 @@ mod rows;
 mod secrets;
 mod share;
 mod sync;
+mod take_up;
 
 pub use branch::{FindBranch, SharedBranch};
 pub use check::{SharingBacklog, SharingCheck};

@@ -43,8 +43,11 @@ fn stop_reason(plan: &Plan) -> Option<String> {
         Phase::Cancelled => Some(ended("was cancelled")),
         Phase::Paused => Some("the plan is paused".to_owned()),
         Phase::Active => None,
-        // Starting its first task starts a draft.
-        Phase::Draft if !awaits_approval(plan) => None,
+        // Starting its first task starts a draft, if nobody stopped it.
+        Phase::Draft if !awaits_approval(plan) => {
+            let stop = plan.rejection();
+            (!stop.is_empty()).then(|| format!("{stop}: a person has to start it"))
+        }
         Phase::Draft | Phase::AwaitingApproval => {
             let rejection = plan.rejection();
             let dash = if rejection.is_empty() { "" } else { "; " };

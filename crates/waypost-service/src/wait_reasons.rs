@@ -184,6 +184,9 @@ fn of(plan: &Plan, task: &TaskId, waiting: BlockReason, known: &TargetTexts) -> 
             let dash = if rejection.is_empty() { "" } else { "; " };
             ("approval", format!("a person's approval{dash}{rejection}"))
         }
+        BlockReason::Phase(Phase::Draft) => {
+            ("phase", format!("a person to start the plan: {}", plan.rejection()))
+        }
         BlockReason::Phase(phase) => ("phase", format!("the plan, which is {}", phase.as_str())),
         BlockReason::Dependencies(names) => {
             let named: Vec<String> = names
@@ -224,6 +227,7 @@ fn holder<'a>(plan: &'a Plan, task: &str, standing: EffectiveStatus) -> Option<&
 pub fn waiting_text(waiting: &BlockReason) -> String {
     match waiting {
         BlockReason::Approval => "a person's approval of the plan".to_owned(),
+        BlockReason::Phase(Phase::Draft) => "a person to start the plan".to_owned(),
         BlockReason::Phase(phase) => format!("the plan, which is {}", phase.as_str()),
         BlockReason::Dependencies(names) => names.join(", "),
         BlockReason::Answer(question) => format!("a person's answer to: {}", one_line(question)),

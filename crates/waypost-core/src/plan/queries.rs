@@ -233,7 +233,8 @@ impl Plan {
     pub fn as_started(&self) -> Cow<'_, Self> {
         let state = &self.state;
         let awaits_approval = state.approval_required && state.approval.is_none();
-        let is_startable = state.phase == Phase::Draft && !state.archived && !awaits_approval;
+        let is_startable =
+            state.phase == Phase::Draft && !state.archived && !awaits_approval && state.stopped_by.is_none();
         // Counted, because every write of a draft asks.
         if self.skips == 0 || !is_startable {
             return Cow::Borrowed(self);
@@ -499,6 +500,9 @@ impl Plan {
         let mut waiting = Vec::new();
         match self.state.phase {
             Phase::Active => {}
+            Phase::Draft if !self.state.approval_required && self.state.stopped_by.is_some() => {
+                waiting.push(BlockReason::Phase(Phase::Draft));
+            }
             Phase::Draft if !self.state.approval_required => {}
             Phase::Draft | Phase::AwaitingApproval => waiting.push(BlockReason::Approval),
             phase @ (Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {

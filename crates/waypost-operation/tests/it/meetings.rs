@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use waypost_core::{
-    Actor, Command, Comment, Event, Hold, Outcome, Phase, Plan, Position, Refusal, Status, Task, TaskChanges,
+    Actor, BlockReason, Command, Comment, Event, Hold, Outcome, Phase, Plan, Position, Refusal, Status, Task,
+    TaskChanges,
 };
 use waypost_operation::{
     Action, Answer, CloneTag, Field, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef,
@@ -822,6 +823,10 @@ fn a_cancellation_that_another_clone_undid_is_named_as_one() {
     assert_eq!(a.plan.rejection(), "person:a cancelled it, and it was opened again in another clone");
     let refused = a.plan.decide(&Actor::agent("z"), at(1_000_000), &Command::Activate).unwrap_err();
     assert!(refused.to_string().contains("person:a cancelled the plan"), "{refused}");
+    // Nothing of it is offered as if it could start.
+    let waits = [BlockReason::Phase(Phase::Draft)];
+    assert_eq!(a.plan.waiting("t", at(1_000_000)), waits);
+    assert_eq!(a.plan.as_started().waiting("t", at(1_000_000)), waits);
 }
 
 #[test]

@@ -189,7 +189,11 @@ impl Service {
                     reply.records += self.derive_records(plan, &tag)?.made;
                     reply.plans.push(plan.clone());
                 }
-                None if taken.contains(plan) => return Err(SharingError::Taken(plan.clone())),
+                None if taken.contains(plan) => {
+                    let made = self.take_up(plan, &tag, &by.actor, shared)?;
+                    reply.records += made.ok_or_else(|| SharingError::Taken(plan.clone()))?;
+                    reply.plans.push(plan.clone());
+                }
                 None => {
                     reply.records += self.first_records(plan, &tag, &by.actor, shared.home.as_deref())?;
                     reply.plans.push(plan.clone());

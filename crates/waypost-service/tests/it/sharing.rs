@@ -129,7 +129,10 @@ fn answer_two_questions() {
     sync();
     answer(&a, "yes");
     sync();
-    assert_eq!(state(&b), (Some("Drop production?".to_owned()), None));
+    let (asked, known) = state(&b);
+    assert_eq!(asked.as_deref(), Some("Drop production?"));
+    assert_eq!(known.unwrap().1, "yes", "the other answer is known beside the open question");
+    assert_eq!(state(&a), state(&b));
     answer(&b, "no");
     answer(&a, "never");
     sync();
@@ -202,6 +205,56 @@ fn a_lost_database_comes_back_from_the_branch_and_a_lost_branch_from_the_databas
     let records = a.record_ids("p");
     settle(&[&a, &b], "p");
     assert_eq!(b.record_ids("p"), records);
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_that_is_what_the_branch_once_said_is_taken_up_with_what_was_done_since() {
+    let (ground, a, b) = two();
+    let c = ground.clone("c");
+    c.create("p", &["one", "two"]);
+    a.note("p", "one", "from a");
+    c.note("p", "two", "from c");
+    settle(&[&a, &b], "p");
+    let aside = c.sync().kept_aside;
+    assert!(aside[0].reason.contains("it is not shared"), "{aside:?}");
+    c.service.share(&c.by, &c.shared, &[plan("p")]).unwrap();
+    settle(&[&c, &a, &b], "p");
+    for clone in [&a, &b, &c] {
+        assert_eq!((clone.notes("p", "one"), clone.notes("p", "two")), ("from a".into(), "from c".into()));
+    }
+    assert_eq!(b.questions(), [""; 0]);
+    // Another plan of the same id is none of them.
+    let d = ground.clone("d");
+    d.create("p", &["other"]);
+    d.sync();
+    let refused = d.service.share(&d.by, &d.shared, &[plan("p")]);
+    assert!(matches!(refused, Err(SharingError::Taken(_))), "{refused:?}");
+}
+
+#[test]
+#[ignore = "needs git"]
+fn a_plan_that_was_cancelled_here_and_opened_elsewhere_is_offered_to_nobody_and_started_by_a_person() {
+    let (_ground, a, b) = two();
+    let p = plan("p");
+    a.service.finish(&a.by, &p, Phase::Cancelled, "no money", Guard::NONE).unwrap();
+    a.sync();
+    b.sync();
+    let there = b.by.clone().present(Presence::new("terminal"));
+    b.service.retry_task(&there, &p, &id("one"), Guard::NONE).unwrap();
+    settle(&[&a, &b], "p");
+    let next = ClaimFilter { plan: Some(&p), queue: None };
+    let agent = Caller::new(Actor::agent("z"));
+    let Claimed::Nothing { reasons } = a.service.claim_next(&agent, next, None).unwrap() else {
+        panic!("an agent started it");
+    };
+    assert!(
+        reasons[0].contains("cancelled it") && reasons[0].contains("a person has to start it"),
+        "{reasons:?}"
+    );
+    let person = a.by.clone().present(Presence::new("terminal"));
+    let claimed = a.service.claim_next(&person, next, None).unwrap();
+    assert!(matches!(claimed, Claimed::Taken { .. }), "{claimed:?}");
 }
 
 #[test]

@@ -118,11 +118,16 @@ pub(crate) fn plan(name: &str) -> PlanId {
 }
 
 impl Clone {
-    /// Creates a plan with these tasks, and shares it.
-    pub(crate) fn share(&self, name: &str, tasks: &[&str]) {
+    /// Creates a plan with these tasks.
+    pub(crate) fn create(&self, name: &str, tasks: &[&str]) {
         let draft = plan_of(tasks.iter().map(|name| task(name, &[])));
         let options = CreateOptions { id: Some(plan(name)), ..CreateOptions::default() };
         self.service.create(&self.by, draft, options).unwrap();
+    }
+
+    /// Creates a plan with these tasks, and shares it.
+    pub(crate) fn share(&self, name: &str, tasks: &[&str]) {
+        self.create(name, tasks);
         self.service.share(&self.by, &self.shared, &[plan(name)]).unwrap();
     }
 

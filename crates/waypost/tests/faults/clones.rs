@@ -628,10 +628,11 @@ impl Soak {
             let is_other_cause =
                 |key: &str| key.ends_with(" state because_of") && a.contains_key(key) && b.contains_key(key);
             // A stop travels, and its end does not: a hold that was lifted in one clone holds in the other.
-            let is_lifted =
-                |key: &str| key.ends_with(" state held") && (!a.contains_key(key) || !b.contains_key(key));
+            // What nobody asks any more is told only to those who were there.
+            let is_told_once = |key: &str| key.ends_with(" state held") || key.contains(" answer to ");
+            let is_local = |key: &str| is_told_once(key) && (!a.contains_key(key) || !b.contains_key(key));
             let differs =
-                |key: &&String| a.get(*key) != b.get(*key) && !is_other_cause(key) && !is_lifted(key);
+                |key: &&String| a.get(*key) != b.get(*key) && !is_other_cause(key) && !is_local(key);
             let found = keys.into_iter().filter(differs);
             unlike.extend(
                 found.map(|key| format!("{plan} {key}\n  a: {:?}\n  b: {:?}", a.get(key), b.get(key))),
@@ -760,7 +761,6 @@ fn without_claims(found: &Value) -> Value {
 /// What a plan says, by task and field, without what belongs to one clone: times, versions, attempts, leases, approvals.
 fn content(plan: Value) -> BTreeMap<String, Value> {
     let mut plan = without_claims(&plan);
-    // What nobody asks any more is told only to those who were there.
     const LOCAL: [&str; 15] = [
         "version",
         "created_at",
@@ -792,6 +792,11 @@ fn content(plan: Value) -> BTreeMap<String, Value> {
         found.insert(format!("{id} place"), json!(place));
         for (key, value) in task.as_object().unwrap() {
             found.insert(format!("{id} {key}"), value.clone());
+        }
+        for given in state["answers"].as_array().into_iter().flatten() {
+            // The last answer to a question counts.
+            let question = given["question"].as_str().unwrap();
+            found.insert(format!("{id} answer to {question}"), given["answer"].clone());
         }
         if let Some(state) = state.as_object_mut() {
             state.retain(|key, _| !LOCAL.contains(&key.as_str()));

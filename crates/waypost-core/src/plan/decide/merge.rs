@@ -524,29 +524,36 @@ fn question_events(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Vec<E
         by: by.clone(),
     };
     let answer_to = |asked: &Question| wanted.answers().iter().rfind(|answer| answer.question == asked.text);
+    // Answers to what was never asked here, or is not asked any more.
+    let late = || {
+        late_answers(here.answers(), wanted.answers()).iter().flat_map(|late| {
+            let question = Question {
+                text: late.question.clone(),
+                choices: Vec::new(),
+                state: None,
+                by: late.by.to_string(),
+                attempt: 0,
+                asked_at: late.at,
+            };
+            [ask(&question), take(late)]
+        })
+    };
     match (here.question(), wanted.question()) {
         (Some(asked), _) if asked.is_about_report() => Vec::new(),
         (Some(asked), next) => match (answer_to(asked), next) {
             (Some(answer), _) => vec![take(answer)],
             // It is open in all clones, maybe beside another one.
-            (None, Some(_)) => Vec::new(),
+            (None, Some(_)) => {
+                let mut events: Vec<Event> = late().collect();
+                if !events.is_empty() {
+                    events.push(ask(asked));
+                }
+                events
+            }
             // It was opened again since.
             (None, None) => vec![Event::TasksReset { tasks: vec![task.clone()] }],
         },
-        (None, next) => {
-            let late = late_answers(here.answers(), wanted.answers()).iter().flat_map(|late| {
-                let question = Question {
-                    text: late.question.clone(),
-                    choices: Vec::new(),
-                    state: None,
-                    by: late.by.to_string(),
-                    attempt: 0,
-                    asked_at: late.at,
-                };
-                [ask(&question), take(late)]
-            });
-            late.chain(next.map(ask)).collect()
-        }
+        (None, next) => late().chain(next.map(ask)).collect(),
     }
 }
 
