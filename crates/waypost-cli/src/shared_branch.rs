@@ -164,7 +164,7 @@ impl From<SharingError> for Failure {
             SharingError::NeedsPerson { .. } => "ask a person to do it",
             SharingError::NotShared(_) => "`waypost share PLAN` shares it",
             SharingError::Taken(_) => {
-                "`waypost sync` imports it, unless a plan of that name is here: then give yours another id"
+                "no version of yours is what they shared: give it another id (`waypost export`, then `waypost import --id`)"
             }
             SharingError::Newer(_) => "update Waypost",
             SharingError::Secrets(_) => {

@@ -78,7 +78,7 @@ impl Service {
                 ImportTarget::Aside("it was purged here, and an id is never used again")
             }
             (None, PlanState::Stored { .. }) => {
-                ImportTarget::Aside("another plan of that name is here, and it is not shared")
+                ImportTarget::Aside("a plan of that name is here, and it is not shared")
             }
             (Some(share), _) if !share.shared => ImportTarget::Aside("it is not shared here any more"),
             (Some(share), _) if share.home != shared.home => ImportTarget::Aside(

@@ -28,12 +28,14 @@ impl Service {
             if rows::tag(read)?.is_none() {
                 return Ok(BTreeMap::new());
             }
-            let oldest = read.now().as_micros() - i64::from(LEASE_SECONDS_DEFAULT) * 1_000_000;
+            let (now, term) = (read.now().as_micros(), u64::from(LEASE_SECONDS_DEFAULT) * 1_000_000);
             let mut found = BTreeMap::new();
             for plan in plans.clone() {
                 let share = rows::share_of(read, plan)?.filter(|share| share.shared);
                 let notices = share.map(|share| share.claims).unwrap_or_default();
-                let current = notices.into_iter().filter(|notice| notice.at.as_micros() >= oldest);
+                // The clock of the other clone may be ahead.
+                let current =
+                    notices.into_iter().filter(|notice| notice.at.as_micros().abs_diff(now) <= term);
                 found.insert(plan.clone(), current.map(|notice| (notice.task.clone(), notice)).collect());
             }
             Ok(found)

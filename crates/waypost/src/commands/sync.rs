@@ -93,10 +93,10 @@ impl Sync {
                          git.ref to a branch that only Waypost uses",
                         report.branch
                     ),
-                    false => {
-                        "if pushing to the branch is forbidden, set git.ref to a branch that you may push"
-                            .to_owned()
-                    }
+                    false => format!(
+                        "`git fetch {remote}` asks for what git needs to sign in; if pushing to the branch is forbidden, set \
+                         git.ref to a branch that you may push"
+                    ),
                 };
                 let hint =
                     format!("nothing is lost: what is here stays here until a sync succeeds; {way_out}");
