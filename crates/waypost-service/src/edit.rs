@@ -81,12 +81,16 @@ pub enum EditOp {
         /// The text.
         text: String,
     },
-    /// Set the labels of a task.
+    /// Change the labels of a task.
     LabelTask {
         /// The id of the task.
         task: TaskId,
-        /// All its labels.
-        labels: Vec<String>,
+        /// All its labels; `None` begins with those that it has.
+        labels: Option<Vec<String>>,
+        /// Labels to add.
+        add: Vec<String>,
+        /// Labels to remove.
+        remove: Vec<String>,
     },
     /// Set who is to take care of a task.
     AssignTask {
@@ -282,7 +286,13 @@ impl<'a> Edit<'a> {
             EditOp::HoldTask { task, reason } => Command::HoldTask { task: self.named(task)?, reason },
             EditOp::UnholdTask { task } => Command::UnholdTask { task: self.named(task)? },
             EditOp::CommentTask { task, text } => Command::CommentTask { task: self.named(task)?, text },
-            EditOp::LabelTask { task, labels } => Command::LabelTask { task: self.named(task)?, labels },
+            EditOp::LabelTask { task, labels, add, remove } => {
+                let task = self.named(task)?;
+                let mut labels = labels.unwrap_or_else(|| self.labels_of(&task));
+                labels.retain(|label| !remove.contains(label));
+                labels.extend(add);
+                Command::LabelTask { task, labels }
+            }
             EditOp::AssignTask { task, assignee } => {
                 Command::AssignTask { task: self.named(task)?, assignee }
             }
@@ -312,6 +322,16 @@ impl<'a> Edit<'a> {
     fn plan_now(&self) -> Cow<'a, Plan> {
         let at = self.before.state().updated_at.unwrap_or(Timestamp::from_micros(0));
         self.before.after(&self.by.actor, at, &self.commands)
+    }
+
+    /// Returns the labels of a task after the operations before this one.
+    fn labels_of(&self, wanted: &TaskId) -> Vec<String> {
+        let of_command = |command: &Command| match command {
+            Command::LabelTask { task, labels } if task == wanted => Some(labels.clone()),
+            _ => None,
+        };
+        let stored = || self.before.task(wanted.as_str()).map(|task| task.state.labels().to_vec());
+        self.commands.iter().rev().find_map(of_command).or_else(stored).unwrap_or_default()
     }
 
     fn add(&mut self, mut tasks: Vec<NewTask>, position: Position) -> Result<Command, ServiceError> {

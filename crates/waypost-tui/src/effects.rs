@@ -91,6 +91,9 @@ impl EffectRunner {
                 HistoryEffect::Compare(plan, old, new) => {
                     self.read(move |context| context.compare(plan, old, new));
                 }
+                HistoryEffect::Preview { plan, version, known } => {
+                    self.read(move |context| context.preview_restore(plan, version, known));
+                }
                 HistoryEffect::Restore { plan, version, known } => {
                     self.write(move |context| context.restore(plan, version, known));
                 }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
+use waypost_core::TaskId;
+use waypost_service::RestorePreview;
 
 use crate::dialog::{Button, Choice, Dialog};
 use crate::keys::Action;
@@ -19,6 +21,8 @@ use layout::{list_rows, parts};
 
 pub use messages::{Compared, DIFF_LINES_MAX, HistoryEffect, HistoryReply, VERSIONS_PAGE, Version, Versions};
 
+/// Number of tasks that a preview names of each kind.
+const NAMES_MAX: usize = 5;
 /// Maximum number of cached comparisons.
 const DIFFS_KEPT: usize = 50;
 
@@ -45,7 +49,8 @@ pub struct History {
     focus: Focus,
     /// Whether the differences have the whole screen.
     is_zoomed: bool,
-    restoring: Option<u64>,
+    /// The version to restore, and the one that it would replace.
+    restoring: Option<(u64, u64)>,
 }
 
 impl History {
@@ -82,8 +87,8 @@ impl History {
             Event::Shown => self.read(None, context),
             Event::Action(action) => self.act(action, context),
             Event::Chosen(choice, _) => {
-                if let (Choice::Confirm, Some(version)) = (choice, self.restoring.take()) {
-                    let (plan, known) = (self.plan.clone(), self.versions.current);
+                if let (Choice::Confirm, Some((version, known))) = (choice, self.restoring.take()) {
+                    let plan = self.plan.clone();
                     self.ask(HistoryEffect::Restore { plan, version, known }, context);
                 }
             }
@@ -138,7 +143,18 @@ impl History {
                 }
                 Err(error) => context.notify_error(error),
             },
-            HistoryReply::Versions(..) | HistoryReply::Compared(..) | HistoryReply::Restored(..) => {}
+            HistoryReply::Preview(plan, pair, preview)
+                if *plan == self.plan && self.restoring == Some(*pair) =>
+            {
+                match preview {
+                    Ok(preview) => confirm_restore(*pair, preview, context),
+                    Err(error) => context.notify_error(error),
+                }
+            }
+            HistoryReply::Versions(..)
+            | HistoryReply::Compared(..)
+            | HistoryReply::Preview(..)
+            | HistoryReply::Restored(..) => {}
         }
     }
 
@@ -260,14 +276,9 @@ impl History {
             context.notify(NoteKind::Warning, "this is the current version");
             return;
         }
-        let (number, next) = (row.number, self.versions.current + 1);
-        let lines = vec![
-            format!("Version {next} will be a copy of version {number}."),
-            "The history is kept. Tasks with unchanged work keep their results.".to_owned(),
-        ];
-        let buttons = vec![Button::new('r', "restore", Choice::Confirm), Button::close('b', "back")];
-        self.restoring = Some(number);
-        context.ask(Dialog::new(format!("Restore version {number}"), lines, buttons));
+        let (plan, version, known) = (self.plan.clone(), row.number, self.versions.current);
+        self.restoring = Some((version, known));
+        self.ask(HistoryEffect::Preview { plan, version, known }, context);
     }
 
     fn step(&mut self, by: isize) {
@@ -329,5 +340,37 @@ impl History {
         if self.versions.more && self.selected + rows >= self.versions.rows.len() {
             self.read(last, context);
         }
+    }
+}
+
+/// Shows what a restore would do before it is done.
+fn confirm_restore((version, known): (u64, u64), preview: &RestorePreview, context: &mut Context<'_>) {
+    if let Some(refusal) = &preview.refused {
+        context.notify(NoteKind::Warning, format!("it cannot be restored now: {refusal}"));
+        return;
+    }
+    let lost = match preview.outputs_lost.as_slice() {
+        [] => "No result and no output is lost.".to_owned(),
+        lost => format!("Results and outputs are lost: {}.", named(lost)),
+    };
+    let effects = [
+        ("Pending again, because their work differs", &preview.reset),
+        ("Back as pending", &preview.added),
+        ("Removed", &preview.removed),
+    ];
+    let effects = effects.into_iter().filter(|(_, tasks)| !tasks.is_empty());
+    let effects = effects.map(|(what, tasks)| format!("{what}: {}.", named(tasks)));
+    let first = format!("Version {} will be a copy of version {version}. The history is kept.", known + 1);
+    let lines = [first, lost].into_iter().chain(effects).collect();
+    let buttons = vec![Button::new('r', "restore", Choice::Confirm), Button::close('b', "back")];
+    context.ask(Dialog::new(format!("Restore version {version}"), lines, buttons));
+}
+
+/// Names the first of several tasks.
+fn named(tasks: &[TaskId]) -> String {
+    let names: Vec<&str> = tasks.iter().take(NAMES_MAX).map(TaskId::as_str).collect();
+    match tasks.len() - names.len() {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
     }
 }

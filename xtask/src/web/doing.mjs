@@ -488,6 +488,52 @@ const careful = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+const beside = () =>
+  play("beside", "", async (stage, browser) => {
+    await importPlan(stage, "shared", "Shared");
+    const edit = (...operations) => stage.api("POST", "/plans/shared/edits", { operations });
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/shared/history`);
+    await edit({ op: "revise", task: "lint", set: { notes: "first" } });
+    // What is restored is what was shown, although others write meanwhile.
+    await page.getByRole("button", { name: "Restore version 1" }).click();
+    const dialog = page.getByRole("dialog", { name: "Restore version 1?" });
+    await dialog.getByText("first").waitFor();
+    let go = () => {};
+    await page.route("**/diff?*", async (route) => {
+      await new Promise((then) => (go = then));
+      await route.continue().catch(() => null);
+    });
+    const asked = page.waitForRequest("**/diff?*");
+    await edit({ op: "revise", task: "announce", set: { notes: "somebody else's" } });
+    await asked;
+    assert.equal(await dialog.getByRole("button", { name: "Restore", exact: true }).isDisabled(), true);
+    await page.unroute("**/diff?*");
+    go();
+    await dialog.getByText("somebody else's").waitFor();
+    await page.keyboard.press("Escape");
+    // Two windows label one task, neither knowing what the other does.
+    await page.goto(`${stage.site}/plans/shared/list/lint`);
+    const panel = page.getByRole("complementary", { name: "Task lint" });
+    await panel.getByLabel("New label").fill("here");
+    await edit({ op: "label", task: "lint", add: ["elsewhere"] });
+    await panel.getByRole("button", { name: "Add", exact: true }).click();
+    await until("both labels are there", async () => (await task(stage, "shared", "lint")).state.labels?.length === 2);
+    // A task that others depend on is deleted, and they no longer wait for it. The button is whole.
+    await page.goto(`${stage.site}/plans/shared/list/build`);
+    const build = page.getByRole("complementary", { name: "Task build" });
+    await build.getByLabel("More actions on the task").click();
+    const [inside, button] = await Promise.all([build.boundingBox(), build.getByRole("button", { name: "Delete task…" }).boundingBox()]);
+    assert.ok(button.x >= inside.x && button.x + button.width <= inside.x + inside.width, JSON.stringify([inside, button]));
+    await build.getByRole("button", { name: "Delete task…" }).click();
+    const sure = page.getByRole("dialog", { name: "Delete build?" });
+    await sure.getByText("depends on it, and will no longer wait for it").waitFor();
+    await sure.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByText("build was deleted").waitFor();
+    assert.deepEqual((await task(stage, "shared", "deploy")).depends_on ?? [], []);
+    assert.deepEqual(browser.complaints, []);
+  });
+
 const away = () =>
   play("away", "", async (stage, browser) => {
     await importPlan(stage, "there", "There");
@@ -518,6 +564,7 @@ export const doing = [
   ["a plan comes from a form, a text, a file or a template", creating],
   ["a decision about what has changed meanwhile is not taken, and what is asked now is shown", changed],
   ["nothing that was typed is lost or taken for something else, and a hasty key changes nothing", careful],
+  ["what others write at the same moment is neither restored over nor lost, and a task that others need can be deleted", beside],
   ["a page without its server says nothing about the store, and all of it works again", away],
   ["what a person says about a task reaches the agent that claims it", comments],
 ];

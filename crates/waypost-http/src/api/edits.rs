@@ -129,11 +129,16 @@ pub(crate) enum Operation {
         task: TaskId,
         text: String,
     },
-    /// Sets the labels of a task.
+    /// Changes the labels of a task: `labels` sets all of them, `add` and `remove` leave the others.
     Label {
         #[schemars(with = "String")]
         task: TaskId,
-        labels: Vec<String>,
+        #[serde(default)]
+        labels: Option<Vec<String>>,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
     },
     /// Sets who is to take care of a task; an empty text for nobody.
     Assign {
@@ -305,7 +310,7 @@ fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
             revise(to, TaskChanges { remove_dependencies, ..TaskChanges::default() })
         }
         Operation::Comment { task, text } => EditOp::CommentTask { task, text },
-        Operation::Label { task, labels } => EditOp::LabelTask { task, labels },
+        Operation::Label { task, labels, add, remove } => EditOp::LabelTask { task, labels, add, remove },
         Operation::Assign { task, assignee } => EditOp::AssignTask { task, assignee },
     })
 }

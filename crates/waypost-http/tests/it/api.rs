@@ -274,6 +274,13 @@ fn comments_labels_and_assignees_are_written_found_and_listed() {
     assert_eq!(state["comments"][0]["by"], json!("agent:planner"));
     assert_eq!(state["comments"][0]["text"], json!("mind the mirror"));
     assert_eq!((&state["labels"], &state["assignee"]), (&json!(["frontend", "risky"]), &json!("person:ada")));
+    let labels = json!([
+        { "op": "label", "task": "deploy", "add": ["late"] },
+        { "op": "label", "task": "deploy", "add": ["later"], "remove": ["late", "frontend"] },
+    ]);
+    edit(&desk.agent, labels).ok();
+    let state = desk.get("/plans/release/tasks/deploy").ok()["state"].take();
+    assert_eq!(state["labels"], json!(["later", "risky"]));
     let page = desk.get("/plans/release/tasks?annotated=true").ok();
     assert_eq!(page["total"], json!(1));
     let row = &page["tasks"][0];

@@ -205,8 +205,8 @@ impl Edit {
                 self.ops.push(EditOp::CommentTask { task: task(&arguments, "task")?, text });
             }
             Op::Label => {
-                let labels = arguments.texts("labels")?;
-                self.ops.push(EditOp::LabelTask { task: task(&arguments, "task")?, labels });
+                let (task, labels) = (task(&arguments, "task")?, Some(arguments.texts("labels")?));
+                self.ops.push(EditOp::LabelTask { task, labels, add: Vec::new(), remove: Vec::new() });
             }
             Op::Assign => {
                 let assignee = arguments.text("assignee")?.unwrap_or_default().to_owned();

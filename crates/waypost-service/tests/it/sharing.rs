@@ -568,8 +568,8 @@ fn a_plan_with_what_looks_like_a_secret_is_shared_only_on_request() {
     let refused = a.service.share(&a.by, &a.shared, &[plan("p")]).unwrap_err();
     assert!(refused.to_string().starts_with("p/one notes (ghp_…) may hold a secret"), "{refused}");
     assert_eq!((refused.code().as_str(), a.tip()), ("secrets", None));
-    let labels = vec!["ghp_0123456789abcdefABCDEF0123".to_owned()];
-    a.edit("p", EditOp::LabelTask { task: id("one"), labels }).unwrap();
+    let add = vec!["ghp_0123456789abcdefABCDEF0123".to_owned()];
+    a.edit("p", EditOp::LabelTask { task: id("one"), labels: None, add, remove: Vec::new() }).unwrap();
     let refused = a.service.share(&a.by, &a.shared, &[plan("p")]).unwrap_err().to_string();
     assert!(refused.contains("p/one notes (ghp_…)") && refused.contains("p/one labels (ghp_…)"), "{refused}");
     let shared = a.service.share_with(&a.by, &a.shared, &[plan("p")], SecretScan::Allow).unwrap();

@@ -64,7 +64,12 @@ fn labels_the_assignee_the_status_and_the_plan_narrow_a_search() {
     let plan = create(&service, "Release", plan_of([task("a", &[]), task("b", &["a"])]));
     let other = create(&service, "Other", plan_of([task("c", &[])]));
     let ops = vec![
-        EditOp::LabelTask { task: id("a"), labels: vec!["risky".to_owned()] },
+        EditOp::LabelTask {
+            task: id("a"),
+            labels: Some(vec!["risky".to_owned(), "late".to_owned()]),
+            add: Vec::new(),
+            remove: vec!["late".to_owned()],
+        },
         EditOp::AssignTask { task: id("b"), assignee: "person:ada".to_owned() },
         EditOp::CommentTask { task: id("b"), text: "words that nobody searches for".to_owned() },
     ];

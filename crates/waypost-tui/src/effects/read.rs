@@ -330,6 +330,13 @@ impl EffectContext {
         self.reply(Reply::History(HistoryReply::Compared(plan, (old, new), compared)));
     }
 
+    pub(super) fn preview_restore(&self, plan: PlanKey, version: u64, known: u64) {
+        let preview = self
+            .workspace(plan.store)
+            .and_then(|workspace| Ok(Box::new(workspace.service().restore_preview(&plan.id, version)?)));
+        self.reply(Reply::History(HistoryReply::Preview(plan, (version, known), preview)));
+    }
+
     fn compared(&self, plan: &PlanKey, old: u64, new: u64) -> Result<Compared, ErrorMessage> {
         let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();

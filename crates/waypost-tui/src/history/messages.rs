@@ -1,7 +1,7 @@
 //! Effects and replies of the history. Types only.
 
 use waypost_core::Timestamp;
-use waypost_service::Sign;
+use waypost_service::{RestorePreview, Sign};
 
 use crate::note::ErrorMessage;
 use crate::plan::PlanKey;
@@ -18,6 +18,8 @@ pub enum HistoryEffect {
     Versions(PlanKey, Option<u64>),
     /// Compare two versions; 0 is the empty plan.
     Compare(PlanKey, u64, u64),
+    /// Find out what restoring a version would do to the known version.
+    Preview { plan: PlanKey, version: u64, known: u64 },
     /// Restore a version, provided the plan is still at the known version.
     Restore { plan: PlanKey, version: u64, known: u64 },
 }
@@ -28,6 +30,8 @@ pub enum HistoryReply {
     /// A page of versions, with the requested `before`.
     Versions(PlanKey, Option<u64>, Result<Box<Versions>, ErrorMessage>),
     Compared(PlanKey, (u64, u64), Result<Box<Compared>, ErrorMessage>),
+    /// What restoring a version would do to the known version.
+    Preview(PlanKey, (u64, u64), Result<Box<RestorePreview>, ErrorMessage>),
     /// The restored version, and the new version with its content.
     Restored(PlanKey, u64, Result<u64, ErrorMessage>),
 }

@@ -12,7 +12,7 @@ use waypost_core::{
 };
 use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Stamp, derive, merge, merge_request, share};
 use waypost_run::Control;
-use waypost_service::{AnswerChoice, MergeQuestion, Seen, Sign, plan_preview};
+use waypost_service::{AnswerChoice, MergeQuestion, RestorePreview, Seen, Sign, plan_preview};
 use waypost_testkit::{id, plan_of, task};
 use waypost_text::StatusSign;
 use waypost_tui::app::{App, Screen, render, update};
@@ -1168,12 +1168,22 @@ fn a_history_compares_any_two_versions_and_restores_one_as_a_new_version() {
         assert_eq!(history_effects(press(&mut app, "↓↓")), [HistoryEffect::Compare(key(), 6, 8)]);
         history_reply(&mut app, HistoryReply::Compared(key(), (6, 8), compared()));
         assert!(text(&app).contains("from version 6 to 8"), "{}", text(&app));
-        press(&mut app, "v");
+        let preview = HistoryEffect::Preview { plan: key(), version: 6, known: 9 };
+        assert_eq!(history_effects(press(&mut app, "v")), [preview]);
+        let lost = RestorePreview {
+            outputs_lost: vec![id("t1")],
+            removed: vec![id("t1")],
+            ..RestorePreview::default()
+        };
+        history_reply(&mut app, HistoryReply::Preview(key(), (6, 9), Ok(Box::new(lost))));
         assert!(text(&app).contains("Version 10 will be a copy of version 6"), "{}", text(&app));
+        assert!(text(&app).contains("Results and outputs are lost: t1."), "{}", text(&app));
+        // Somebody else writes: what was not shown is not replaced.
+        history_reply(&mut app, HistoryReply::Versions(key(), None, Ok(versions(1..=10, 10, false))));
         let restore = HistoryEffect::Restore { plan: key(), version: 6, known: 9 };
         assert_eq!(history_effects(press(&mut app, "r")), [restore]);
-        history_reply(&mut app, HistoryReply::Restored(key(), 6, Ok(10)));
-        assert!(text(&app).contains("restored version 6 as version 10"), "{}", text(&app));
+        history_reply(&mut app, HistoryReply::Restored(key(), 6, Ok(11)));
+        assert!(text(&app).contains("restored version 6 as version 11"), "{}", text(&app));
     }
 }
 

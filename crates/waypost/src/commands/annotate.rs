@@ -32,6 +32,7 @@ pub(crate) struct Comment {
 const LABEL_EXAMPLES: &str = "\
 Examples:
   waypost task label kq3 deploy risky frontend
+  waypost task label kq3 deploy --add urgent --remove frontend
   waypost task label kq3 deploy --clear
   waypost find --label risky";
 
@@ -43,10 +44,16 @@ pub(crate) struct Label {
     /// Task id, or an unambiguous prefix
     task: String,
     /// All labels of the task
-    #[arg(required_unless_present = "clear")]
+    #[arg(required_unless_present_any = ["clear", "add", "remove"])]
     labels: Vec<String>,
+    /// Add a label to those that the task has
+    #[arg(long, value_name = "LABEL", conflicts_with = "labels")]
+    add: Vec<String>,
+    /// Remove a label
+    #[arg(long, value_name = "LABEL", conflicts_with = "labels")]
+    remove: Vec<String>,
     /// Remove all labels
-    #[arg(long, conflicts_with = "labels")]
+    #[arg(long, conflicts_with_all = ["labels", "add", "remove"])]
     clear: bool,
     #[command(flatten)]
     guard: Guard,
@@ -92,7 +99,9 @@ impl Label {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         let said = if self.clear { format!("{task} has no labels") } else { format!("labelled {task}") };
-        let op = EditOp::LabelTask { task: task.clone(), labels: self.labels };
+        let Self { labels, add, remove, clear, .. } = self;
+        let labels = (clear || !labels.is_empty()).then_some(labels);
+        let op = EditOp::LabelTask { task: task.clone(), labels, add, remove };
         let reply = found.service.edit(&context.caller()?, &found.id, vec![op], (&self.guard).into())?;
         context.done_task(&found, &reply, &task, &said)
     }
