@@ -164,7 +164,7 @@ impl From<SharingError> for Failure {
             SharingError::NeedsPerson { .. } => "ask a person to do it",
             SharingError::NotShared(_) => "`waypost share PLAN` shares it",
             SharingError::Taken(_) => {
-                "no version of yours is what they shared: give it another id (`waypost export`, then `waypost import --id`)"
+                "none of the last versions here is what they shared: give yours another id (`waypost export`, then `waypost import --id`)"
             }
             SharingError::Newer(_) => "update Waypost",
             SharingError::Secrets(_) => {

@@ -377,6 +377,8 @@ pub enum Command {
         from: ExternalTaskRef,
         /// The result of the external task.
         received: UpstreamResult,
+        /// Whether it comes from records that nobody trusts here: no machine work starts because of it.
+        untrusted: bool,
     },
     /// Withdraw a delivered result from a task that has not begun, because the external task is to be done again.
     WithdrawOutput {

@@ -75,6 +75,10 @@ impl QuestionRequest {
     }
 }
 
+fn is_of_check(state: Option<&Json>) -> bool {
+    state.is_some_and(|state| state.value().get(CHECK_MARK).is_some())
+}
+
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Question {
@@ -97,7 +101,7 @@ pub struct Question {
 impl Question {
     /// Whether a run asks whether a report is true.
     pub fn is_about_report(&self) -> bool {
-        self.state.as_ref().is_some_and(|state| state.value().get(CHECK_MARK).is_some())
+        is_of_check(self.state.as_ref())
     }
 
     /// Resolves `said` to an answer. With choices, returns the one that matches case-insensitively, or the only one
@@ -137,6 +141,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Whether a run asked whether a report is true.
+    pub fn was_about_report(&self) -> bool {
+        is_of_check(self.state.as_ref())
+    }
+
     /// Whether the person was asked to check the report with this digest.
     pub fn is_about_report(&self, digest: &str) -> bool {
         self.state.as_ref() == Some(&check_state(digest))

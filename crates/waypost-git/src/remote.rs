@@ -47,9 +47,16 @@ impl PlanBranch<'_> {
             remote.as_str(),
             &refspec,
         ];
+        // Of a pack that it takes apart while it arrives, git does not say how far it is. The first one may be large.
+        let mut keeps_pack = self.repository.tip(&tracking)?.is_none();
         let mut tries = 0;
         let output = loop {
-            let output = match self.repository.output(Access::Remote, &words, b"") {
+            let settings: &[&str] = if keeps_pack { &["-c", "fetch.unpackLimit=1"] } else { &[] };
+            let output = match self.repository.output(Access::Remote, &[settings, &words].concat(), b"") {
+                Err(GitError::TimedOut { .. }) if !keeps_pack => {
+                    keeps_pack = true;
+                    continue;
+                }
                 Err(error @ GitError::TimedOut { .. }) => return Ok(Fetched::Unreachable(error.to_string())),
                 output => output?,
             };

@@ -359,7 +359,12 @@ impl Repository {
 
     /// Runs a command to its end, whether it succeeds or not.
     pub(crate) fn output(&self, access: Access, words: &[&str], input: &[u8]) -> Result<Output, GitError> {
-        let name = words.first().copied().unwrap_or_default();
+        // Settings stand before it.
+        let mut named = words;
+        while let ["-c", _, rest @ ..] = named {
+            named = rest;
+        }
+        let name = named.first().copied().unwrap_or_default();
         let limit = if access == Access::Remote { REMOTE } else { LOCAL };
         let output = run(name, self.prepare(access, words), input, limit)?;
         // A partial clone has what it has read so far; the remote has the rest.

@@ -60,8 +60,8 @@ pub use plans::request::{
 pub use rows::{
     ArchiveFilter, HeldLock, IndexChanges, IndexRows, Lease, LeaseFilter, LeaseTerms, LeaseUpdate,
     LockFilter, LogFilter, LogPage, Page, PlanProgress, PlanState, PlanSummary, Pruned, Query, QueueTotals,
-    ReadyTask, SharedKeys, SharedScope, Sort, StoreState, SubscriptionFilter, TaskProgress, Totals,
-    UNNUMBERED, Unreadable, VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
+    ReadyTask, SYNC_ACTOR, SharedKeys, SharedScope, Sort, StoreState, SubscriptionFilter, TaskProgress,
+    Totals, UNNUMBERED, Unreadable, VersionRecord, Wait, WaitFilter, WorkerFilter, WrittenSince,
 };
 pub use store::{
     Append, Appended, Inspect, Look, Maintenance, Pruning, Read, ReadHints, Record, Rewrite,

@@ -926,6 +926,9 @@ pub enum SharedKeys<'a> {
     Only(&'a str),
 }
 
+/// The name of the system actor that writes what other clones did.
+pub const SYNC_ACTOR: &str = "sync";
+
 /// A group of rows about plans that are shared with other clones. The store knows nothing of their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedScope<'a> {

@@ -193,7 +193,9 @@ impl Plan {
             }
             Command::ChargeTokens { task, tokens, call } => Ok(self.charge(task.as_ref(), *tokens, *call)),
             Command::RollBackTask { task, detach } => self.decide_roll_back(task, *detach),
-            Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
+            Command::ReceiveOutput { task, from, received, untrusted } => {
+                self.decide_receive(task, from, received, *untrusted)
+            }
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
             Command::FinishPlan { phase, summary } => {
                 self.is_not_anothers(by, "end it")?;
@@ -505,7 +507,13 @@ impl Plan {
         Ok(vec![Event::TasksRetried { tasks }])
     }
 
-    fn decide_receive(&self, task: &TaskId, from: &ExternalTaskRef, received: &UpstreamResult) -> Decision {
+    fn decide_receive(
+        &self,
+        task: &TaskId,
+        from: &ExternalTaskRef,
+        received: &UpstreamResult,
+        untrusted: bool,
+    ) -> Decision {
         let number = self.number(task)?;
         let waiting = self.at(number);
         let key = from.key();
@@ -527,7 +535,15 @@ impl Plan {
                 dependency: format!("{key}, which goes on"),
             });
         }
-        Ok(vec![Event::OutputReceived { task: task.clone(), from: from.clone(), received: received.clone() }])
+        let mut events = vec![Event::OutputReceived {
+            task: task.clone(),
+            from: from.clone(),
+            received: received.clone(),
+        }];
+        if untrusted {
+            events.extend(self.holds_of(std::iter::once(number)));
+        }
+        Ok(events)
     }
 
     fn decide_withdraw(&self, task: &TaskId, from: &ExternalTaskRef) -> Decision {

@@ -297,6 +297,7 @@ fn receive(status: Status, output: Option<Json>) -> Command {
         task: id("x"),
         from: far(),
         received: UpstreamResult { status, output, ..UpstreamResult::default() },
+        untrusted: false,
     }
 }
 

@@ -23,8 +23,8 @@ use crate::record::{ParsedRecord, Record, RecordError};
 use crate::set::{OperationSet, TaskKey};
 use crate::travelling_work::TravellingWork;
 use waypost_core::{
-    Comment, Dependency, Event, Hold, Json, PLAN_ENDED, Phase, Plan, PlannerNotes, Status, StopKind, Task,
-    TaskId, TaskState,
+    Actor, ActorKind, Answer, Comment, Dependency, Event, Hold, Json, PLAN_ENDED, Phase, Plan, PlannerNotes,
+    Status, StopKind, Task, TaskId, TaskState, Timestamp,
 };
 
 /// Above this number of new tasks the order of the whole plan is read.
@@ -88,7 +88,46 @@ pub fn share(known: &OperationSet, plan: &Plan, stamp: &Stamp) -> Result<Vec<Rec
         change.actions.push(Action::Stop { kind, reason, by: state.stopped_by.clone() });
     }
     change.approval();
-    Ok(pack(known, stamp, change.actions)?)
+    let mut records = pack(known, stamp, change.actions)?;
+    let mut set = known.clone();
+    for record in &records {
+        set.insert(ParsedRecord::Known(Box::new(record.clone())));
+    }
+    for (task, _) in plan.tasks().filter(|(task, _)| !task.state.status.is_finished()) {
+        records.extend(ask_again(&mut set, task, stamp)?);
+    }
+    Ok(records)
+}
+
+/// Returns the records of the questions that workers asked about a task, and of their answers: one each, because an answer
+/// names the record of its question.
+fn ask_again(set: &mut OperationSet, task: &Task, stamp: &Stamp) -> Result<Vec<Record>, RecordError> {
+    let mut made = Vec::new();
+    let Some(key) = KnownFacts::new(set).key(&task.spec.id) else { return Ok(made) };
+    let task_ref = set.reference(&key);
+    let mut add = |at: Timestamp, by: Actor, action: Action| {
+        let record = set.record(at, by, stamp.from.clone(), vec![action])?;
+        set.insert(ParsedRecord::Known(Box::new(record.clone())));
+        let id = record.id();
+        made.push(record);
+        Ok::<RecordId, RecordError>(id)
+    };
+    let ask = |question: &str, choices: &[String]| Action::Ask {
+        task: task_ref.clone(),
+        question: question.to_owned(),
+        choices: choices.to_vec(),
+    };
+    let counts = |given: &&Answer| given.by.kind == ActorKind::Person && !given.was_about_report();
+    for given in task.state.answers().iter().filter(counts) {
+        let asked = add(given.at, stamp.by.clone(), ask(&given.question, &[]))?;
+        let (task, answer, over) = (task_ref.clone(), given.answer.clone(), vec![asked]);
+        add(given.at, given.by.clone(), Action::Answer { task, answer, over })?;
+    }
+    if let Some(open) = task.state.question().filter(|open| !open.is_about_report()) {
+        let by = Actor::of_worker(&open.by).unwrap_or_else(|| stamp.by.clone());
+        add(open.asked_at, by, ask(&open.text, &open.choices))?;
+    }
+    Ok(made)
 }
 
 /// Returns the outcomes of a version whose author has not seen how the tasks ended in other clones. They stand beside those

@@ -328,7 +328,12 @@ impl World {
                 let is_passed_over = line.any(|id| first.task(id.as_str()).unwrap().spec.skip);
                 let is_group = !first.sibling_ids(Some(here.spec.id.as_str())).is_empty();
                 let is_checked = here.spec.check.is_some();
-                if !is_passed_over && !is_group && !is_checked && here.state.status != there.state.status {
+                // What was skipped stays so in a plan that somebody ended, until somebody opens it in that clone.
+                let is_kept =
+                    |plan: &Plan, task: &Task| plan.state().closed && task.state.status == Status::Skipped;
+                let is_exempt = is_passed_over || is_group || is_checked;
+                let is_exempt = is_exempt || is_kept(first, here) || is_kept(other, there);
+                if !is_exempt && here.state.status != there.state.status {
                     differences.push(format!("{}: {:?}\n    {:?}", here.spec.id, here.state, there.state));
                 }
             }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use waypost_core::{
-    Actor, BlockReason, Command, Comment, Event, Hold, Outcome, Phase, Plan, Position, Refusal, Status, Task,
-    TaskChanges,
+    Actor, BlockReason, Command, Comment, Event, Hold, Outcome, Phase, Plan, Position, QuestionRequest,
+    Refusal, Status, Task, TaskChanges,
 };
 use waypost_operation::{
     Action, Answer, CloneTag, Field, Inserted, Merged, OperationSet, ParsedRecord, RecordId, Stamp, TaskRef,
@@ -823,6 +823,8 @@ fn a_cancellation_that_another_clone_undid_is_named_as_one() {
     assert_eq!(a.plan.rejection(), "person:a cancelled it, and it was opened again in another clone");
     let refused = a.plan.decide(&Actor::agent("z"), at(1_000_000), &Command::Activate).unwrap_err();
     assert!(refused.to_string().contains("person:a cancelled the plan"), "{refused}");
+    let refused = a.plan.decide(&Actor::agent("z"), at(1_000_000), &ask::retry("u")).unwrap_err();
+    assert!(refused.to_string().contains("only a person can retry its tasks"), "{refused}");
     // Nothing of it is offered as if it could start.
     let waits = [BlockReason::Phase(Phase::Draft)];
     assert_eq!(a.plan.waiting("t", at(1_000_000)), waits);
@@ -935,4 +937,67 @@ fn who_worked_on_a_task_did_not_end_it_if_another_clone_did() {
     a.does(ask::finish("t", crate::kit::done()));
     a.meets(&mut b);
     assert_eq!((b.task("t").state.status, &b.task("t").state.worker), (Status::Done, &None));
+}
+
+#[test]
+fn questions_and_answers_travel_with_a_plan_that_is_shared_after_them() {
+    let mut plan = Plan::blank(plan_id());
+    let draft = plan_of(["t", "u"].map(|name| task(name, &[])));
+    let mut now = 0;
+    let mut does = |by: &Actor, command: Command| {
+        now += 1;
+        let events = plan.decide(by, at(now), &command).unwrap();
+        plan.advance(&events, at(now));
+        plan.clone()
+    };
+    let agent = Actor::agent("w");
+    let asks = |task: &str, text: &str| {
+        let ask = QuestionRequest { text: text.to_owned(), ..QuestionRequest::default() };
+        Command::AskQuestion { task: id(task), attempt: None, ask: Box::new(ask) }
+    };
+    does(&ada(), ask::create(draft));
+    for (question, answer) in [("first?", Some("one")), ("second?", Some("two")), ("third?", None)] {
+        does(&agent, Command::StartTask { task: id("t"), worker: agent.to_string() });
+        does(&agent, asks("t", question));
+        if let Some(answer) = answer {
+            does(&ada(), ask::answer("t", answer));
+        }
+    }
+    does(&agent, Command::StartTask { task: id("u"), worker: agent.to_string() });
+    does(&agent, asks("u", "other?"));
+    let plan = does(&ada(), ask::answer("u", "yes"));
+    let mut set = OperationSet::new(plan_id());
+    for record in share(&set, &plan, &stamp(&ada(), "a", 100)).unwrap() {
+        assert_eq!(set.insert(ParsedRecord::from(record)), Inserted::New);
+    }
+    let mut b = Place { plan: Plan::blank(plan_id()), set, by: Actor::person("b"), seconds: 200 };
+    b.import();
+    let told = |task: &str| {
+        let state = &b.task(task).state;
+        let answers: Vec<_> =
+            state.answers().iter().map(|one| (one.question.clone(), one.answer.clone())).collect();
+        (state.question().map(|open| open.text.clone()), answers)
+    };
+    let pair = |question: &str, answer: &str| (question.to_owned(), answer.to_owned());
+    assert_eq!(told("t"), (Some("third?".to_owned()), vec![pair("first?", "one"), pair("second?", "two")]));
+    assert_eq!(told("u"), (None, vec![pair("other?", "yes")]));
+    assert_eq!(b.task("t").state.question().unwrap().by, agent.to_string());
+}
+
+#[test]
+fn a_question_that_was_withdrawn_hides_no_later_one_in_another_clone() {
+    let (mut a, mut b) = two(&["t", "u"]);
+    let asks = |place: &mut Place, text: &str| {
+        place.does(ask::start("t"));
+        let ask = QuestionRequest { text: text.to_owned(), ..QuestionRequest::default() };
+        place.does(Command::AskQuestion { task: id("t"), attempt: None, ask: Box::new(ask) });
+    };
+    b.does(Command::Activate);
+    asks(&mut b, "first?");
+    a.meets(&mut b);
+    b.does(ask::retry("t"));
+    asks(&mut b, "second?");
+    a.meets(&mut b);
+    let asked = |place: &Place| place.task("t").state.question().map(|open| open.text.clone());
+    assert_eq!((asked(&a).as_deref(), asked(&b).as_deref()), (Some("second?"), Some("second?")));
 }

@@ -8,7 +8,7 @@ use waypost_operation::{
     CloneTag, Merged, OperationSet, ParsedRecord, Record, RecordId, Stamp, derive, merge, settle_request,
     share,
 };
-use waypost_store::{Committed, SharedRow, SharedWrite, WriteError};
+use waypost_store::{Committed, SYNC_ACTOR, SharedRow, SharedWrite, WriteError};
 
 use super::claim_notice::notices;
 use super::error::SharingError;
@@ -32,7 +32,7 @@ pub(super) struct Derived {
 
 /// The actor of versions that a sync makes.
 pub(super) fn sync_actor() -> Actor {
-    Actor::system("sync")
+    Actor::system(SYNC_ACTOR)
 }
 
 fn problem(plan: &PlanId, error: &impl std::fmt::Display) -> SharingError {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use waypost_core::{Command, PlanId};
 use waypost_git::TreeFile;
-use waypost_operation::{CloneTag, Inserted, OperationSet, ParsedRecord, RecordId, merge, merge_request};
+use waypost_operation::{
+    Action, CloneTag, Inserted, OperationSet, ParsedRecord, RecordId, merge, merge_request,
+};
 use waypost_store::{Committed, PlanState, SharedRow, StoreError};
 
 use super::branch::SharedBranch;
@@ -187,7 +189,7 @@ impl Service {
         }
         let refused = set.refused().into_iter();
         let refused = refused.map(|(id, why)| format!("plan {plan}: record {id}: {why}"));
-        imported.refused = Some(refused.collect());
+        imported.refused = Some(shared_twice(plan, &set).into_iter().chain(refused).collect());
         imported.aside.clone_from(&share.problem);
         let stored = self.store_import(plan, version, command, &share, &put)?;
         Ok(stored.map(|stored| Imported { changed: stored.changed, ..imported }))
@@ -240,4 +242,14 @@ pub(super) fn merge_command(
     (share.questions, share.records) = (merged.conflicts.len(), set.len());
     share.claims = notices(&merged, tag);
     Some(Command::Merge(Box::new(merge_request(set, &merged, new))))
+}
+
+/// Says that several clones shared a plan without knowing of each other, so that what both made is there twice.
+fn shared_twice(plan: &PlanId, set: &OperationSet) -> Option<String> {
+    let known = set.records().filter_map(ParsedRecord::known);
+    let creates = known.filter(|record| record.actions().iter().any(|act| matches!(act, Action::Create(_))));
+    let clones: BTreeSet<&CloneTag> = creates.map(waypost_operation::Record::from).collect();
+    let named = clones.iter().map(ToString::to_string).collect::<Vec<String>>().join(" and ");
+    let why = "shared it without knowing of each other: what both made is there twice, remove one of each";
+    (clones.len() > 1).then(|| format!("plan {plan}: the clones {named} {why}"))
 }

@@ -68,6 +68,9 @@ impl std::fmt::Display for KeptAside {
 pub struct ShareReply {
     /// The plans that changed.
     pub plans: Vec<PlanId>,
+    /// The plans that the branch had, and that go on from there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<PlanId>,
     /// The plans that were so already.
     pub unchanged: Vec<PlanId>,
     /// The number of records that they became.

@@ -192,7 +192,7 @@ impl Service {
                 None if taken.contains(plan) => {
                     let made = self.take_up(plan, &tag, &by.actor, shared)?;
                     reply.records += made.ok_or_else(|| SharingError::Taken(plan.clone()))?;
-                    reply.plans.push(plan.clone());
+                    reply.joined.push(plan.clone());
                 }
                 None => {
                     reply.records += self.first_records(plan, &tag, &by.actor, shared.home.as_deref())?;

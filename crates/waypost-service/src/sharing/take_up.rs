@@ -1,7 +1,9 @@
 //! Takes a plan up again that the branch holds and this store does not share, if a version of it is what records of the
 //! branch once said: its file of shared rows was lost, or two clones made the plan from the same text.
 
-use waypost_core::{Actor, Command, Plan, PlanId};
+use std::collections::BTreeSet;
+
+use waypost_core::{Actor, Command, Draft, Plan, PlanId};
 use waypost_operation::{CloneTag, OperationSet, ParsedRecord, Record, merge, merge_request};
 use waypost_store::{SharedRow, WriteError};
 
@@ -11,10 +13,10 @@ use super::error::SharingError;
 use super::rows::{self, PlanShare};
 use crate::service::Service;
 
-/// Number of versions, newest first, that are compared with the records.
-const VERSIONS_BACK_MAX: usize = 64;
-/// Number of records, newest first, without which the rest is compared.
-const RECORDS_BACK_MAX: usize = 64;
+/// Number of versions and of records, newest first, that are looked at, and the number of tasks in all of them: of large
+/// plans only the last.
+const BACK_MAX: usize = 1_000;
+const TASKS_READ_MAX: usize = 1_000_000;
 
 impl Service {
     /// Shares a plan that goes on from what the branch holds of it. Returns the number of new records; `None` if no
@@ -71,10 +73,14 @@ impl Service {
         newest: u64,
         all: &OperationSet,
     ) -> Result<Option<(u64, OperationSet)>, SharingError> {
+        let tasks = self.read(plan, |plan| plan.tasks().count())?;
+        let back_max = (TASKS_READ_MAX / tasks.max(1)).clamp(1, BACK_MAX);
         let mut versions = Vec::new();
-        for version in (1..=newest).rev().take(VERSIONS_BACK_MAX) {
+        for version in (1..=newest).rev().take(back_max) {
             match self.plans().at_version(plan, version) {
-                Ok(state) => versions.push(state),
+                // An empty plan is like any other.
+                Ok(state) if state.tasks().next().is_none() => {}
+                Ok(state) => versions.push((texts(&state.to_draft()), state)),
                 // It is pruned, and so are those before it.
                 Err(WriteError::NoSuchVersion { .. }) => break,
                 Err(error) => return Err(error.into()),
@@ -82,7 +88,7 @@ impl Service {
         }
         let now = self.now()?;
         let records: Vec<&ParsedRecord> = all.records().collect();
-        for count in (1..=records.len()).rev().take(RECORDS_BACK_MAX) {
+        for count in (1..=records.len()).rev().take(back_max) {
             let mut known = OperationSet::new(plan.clone());
             for record in &records[..count] {
                 known.insert((*record).clone());
@@ -90,15 +96,22 @@ impl Service {
             if known.heads().is_empty() {
                 continue;
             }
-            let request = Command::Merge(Box::new(merge_request(&known, &merge(&known), &[])));
-            let is_same = |state: &&Plan| {
-                let decided = state.decide(&sync_actor(), now, &request);
-                decided.is_ok_and(|events| events.is_empty())
+            let merged = merge(&known);
+            let merged_texts = texts(&merged.draft);
+            let request = Command::Merge(Box::new(merge_request(&known, &merged, &[])));
+            let is_same = |(texts, state): &&(BTreeSet<String>, Plan)| {
+                *texts == merged_texts
+                    && state.decide(&sync_actor(), now, &request).is_ok_and(|events| events.is_empty())
             };
-            if let Some(same) = versions.iter().find(is_same) {
+            if let Some((_, same)) = versions.iter().find(is_same) {
                 return Ok(Some((same.version(), known)));
             }
         }
         Ok(None)
     }
+}
+
+/// What a plan is recognized by, before it is compared in full.
+fn texts(draft: &Draft) -> BTreeSet<String> {
+    draft.tasks.iter().map(|task| format!("{} {}", task.spec.id, task.spec.description)).collect()
 }

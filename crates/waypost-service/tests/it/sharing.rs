@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use waypost_config::{Config, Layer, Origin};
 use waypost_core::{
-    Actor, ActorKind, Dependency, EffectiveStatus, Phase, Plan, QuestionRequest, TaskChanges, TaskId,
+    Actor, ActorKind, Dependency, EffectiveStatus, Phase, Plan, Position, QuestionRequest, TaskChanges,
+    TaskId,
 };
 use waypost_service::{
     AnswerChoice, Caller, ClaimFilter, ClaimOptions, Claimed, EditOp, Guard, Hint, InboxKind, Presence,
@@ -127,18 +128,21 @@ fn answer_two_questions() {
     ask(&a, "x", "Delete the copy?");
     ask(&b, "y", "Drop production?");
     sync();
+    // Both are asked, one after the other, the same one everywhere.
+    let ((first, none), here) = (state(&a), state(&b));
+    assert_eq!((&first, &none), (&here.0, &here.1));
     answer(&a, "yes");
     sync();
-    let (asked, known) = state(&b);
-    assert_eq!(asked.as_deref(), Some("Drop production?"));
-    assert_eq!(known.unwrap().1, "yes", "the other answer is known beside the open question");
-    assert_eq!(state(&a), state(&b));
+    let (second, known) = state(&b);
+    assert!(second.is_some() && second != first, "{second:?}");
+    assert_eq!(known, Some((first.unwrap(), "yes".to_owned())));
+    assert_eq!(state(&a), (second.clone(), known));
     answer(&b, "no");
     answer(&a, "never");
     sync();
     let (left, right) = (state(&a), state(&b));
     assert_eq!(left, right);
-    assert_eq!(left.0, None);
+    assert_eq!((left.0.as_ref(), left.1.as_ref().map(|(question, _)| question)), (None, second.as_ref()));
     let fresh = ground.clone("c");
     fresh.sync();
     assert_eq!(state(&fresh), left);
@@ -403,28 +407,47 @@ fn what_nobody_trusts_starts_no_machine_work_of_a_plan_that_runs_here() {
     // What waits only for an end is let go by any.
     let mut clean = waypost_testkit::task("clean", &["probe"]);
     (clean.work, clean.when) = (deploy.work.clone(), waypost_core::DependencyRule::AllFinished);
-    let by_hand = ["build", "probe"].map(|task| waypost_testkit::task(task, &[]));
-    let draft = waypost_testkit::plan_of(by_hand.into_iter().chain([deploy, clean]));
+    // So is what waits for a group whose last task is moved away.
+    let mut tidy = waypost_testkit::task("tidy", &["group"]);
+    tidy.work.clone_from(&deploy.work);
+    let by_hand = ["build", "probe", "group", "ended", "open"].map(|task| {
+        let parent = matches!(task, "ended" | "open").then(|| id("group"));
+        waypost_core::TaskSpec { parent, ..waypost_testkit::task(task, &[]) }
+    });
+    let work = deploy.work.clone();
+    let draft = waypost_testkit::plan_of(by_hand.into_iter().chain([deploy, clean, tidy]));
     let options = waypost_service::CreateOptions { id: Some(plan("p")), ..Default::default() };
     b.service.create(&b.by, draft, options).unwrap();
     b.service.share(&b.by, &b.shared, &[plan("p")]).unwrap();
+    // Another plan, which is not shared, waits for this one.
+    let there = waypost_core::ExternalTaskRef { agent: None, plan: Some(plan("p")), task: id("build") };
+    let mut after = waypost_testkit::task("after", &[]);
+    (after.work, after.depends_on) = (work, vec![Dependency::External(Box::new(there))]);
+    let options = waypost_service::CreateOptions { id: Some(plan("own")), ..Default::default() };
+    b.service.create(&b.by, waypost_testkit::plan_of([after]), options).unwrap();
     let person = b.by.clone().present(Presence::new("terminal"));
-    let seen = b.service.preview(&plan("p")).unwrap().seen();
-    b.service.approve(&person, &plan("p"), seen, "", Guard::NONE).unwrap();
+    for name in ["p", "own"] {
+        let seen = b.service.preview(&plan(name)).unwrap().seen();
+        b.service.approve(&person, &plan(name), seen, "", Guard::NONE).unwrap();
+    }
+    b.done("p", "ended", "well").unwrap();
     b.sync();
     a.sync();
     let status = StatusChange::Skipped { reason: None };
     a.edit("p", EditOp::SetStatus { task: id("build"), status, take_over: true }).unwrap();
     let status = StatusChange::Cancelled { reason: "no".to_owned() };
     a.edit("p", EditOp::SetStatus { task: id("probe"), status, take_over: true }).unwrap();
+    let away = EditOp::MoveTask { task: id("open"), parent: Some(None), position: Position::Last };
+    a.edit("p", away).unwrap();
     a.sync();
     b.sync();
-    let read = |plan: &Plan| {
-        let of = |task| plan.task(task).unwrap().state.held().map(|hold| hold.by.to_string());
-        [of("deploy"), of("clean")]
+    let held = |name: &str, task: &str| {
+        let by = |plan: &Plan| plan.task(task).unwrap().state.held().map(|hold| hold.by.to_string());
+        b.service.read(&plan(name), by).unwrap()
     };
-    let import = Some("system:import".to_owned());
-    assert_eq!(b.service.read(&plan("p"), read).unwrap(), [import.clone(), import]);
+    for (name, task) in [("p", "deploy"), ("p", "clean"), ("p", "tidy"), ("own", "after")] {
+        assert_eq!(held(name, task).as_deref(), Some("system:import"), "{name}/{task}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::plans::cache::{Cache, News, catch_up};
 use crate::plans::request::{BatchError, Committed, Done, OnRefusal, Write, WriteRequest};
 use crate::plans::transaction::write;
-use crate::rows::{Wait, WaitFilter};
+use crate::rows::{SYNC_ACTOR, SharedKeys, SharedScope, Wait, WaitFilter};
 use crate::store::Transaction;
 
 /// Maximum number of deliveries to one task about one other task that follow from one write. Only a cycle needs more
@@ -59,11 +59,19 @@ pub(crate) fn deliver(
     plan: &PlanId,
     news: News,
 ) -> Result<(), BatchError> {
+    let of_store = BatchError::OfTheStore;
+    // What follows from what nobody trusts is not trusted either.
+    let untrusted = *by == Actor::system(SYNC_ACTOR) && is_withheld(transaction, plan).map_err(of_store)?;
     let mut all = VecDeque::from([(plan.clone(), news)]);
     let mut told = DeliveryCounts::new();
     while let Some((plan, news)) = all.pop_front() {
-        let letters = letters(transaction, cache, &plan, &news, &mut told).map_err(BatchError::OfTheStore)?;
-        for (plan, commands) in letters {
+        let letters = letters(transaction, cache, &plan, &news, &mut told).map_err(of_store)?;
+        for (plan, mut commands) in letters {
+            for command in &mut commands {
+                if let Command::ReceiveOutput { untrusted: is_untrusted, .. } = command {
+                    *is_untrusted = untrusted;
+                }
+            }
             let (by, known_version, lease_seconds) = (by.clone(), None, None);
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
             let (slots, build, on_refusal) = (None, None, OnRefusal::Skip);
@@ -79,6 +87,12 @@ pub(crate) fn deliver(
         }
     }
     Ok(())
+}
+
+/// Whether no agent is offered the plan, because nobody has trusted where records of it came from.
+fn is_withheld(transaction: &mut dyn Transaction, plan: &PlanId) -> Result<bool> {
+    let rows = transaction.shared(SharedScope::Withheld, SharedKeys::Only(plan.as_str()), 1)?;
+    Ok(!rows.is_empty())
 }
 
 /// Delivers the news of a completed write to the plans that wait for it.
@@ -392,7 +406,8 @@ impl Recipient<'_> {
         let (task, from) = (self.wait.task.clone(), self.wait.on.clone());
         let receive = |received: UpstreamResult| {
             let is_news = self.heard != Some(&received);
-            is_news.then(|| Command::ReceiveOutput { task: task.clone(), from: from.clone(), received })
+            let (task, from, untrusted) = (task.clone(), from.clone(), false);
+            is_news.then_some(Command::ReceiveOutput { task, from, received, untrusted })
         };
         let is_withdrawn = match truth {
             Truth::Ended(received) => return receive(received),

@@ -90,13 +90,20 @@ impl Share {
         for plan in &reply.plans {
             context.out.line(format!("shared plan {plan}"));
         }
+        for plan in &reply.joined {
+            context.out.line(format!("joined plan {plan} with what the branch has of it"));
+            context.out.say(
+                "another clone shared it as it once was here; `waypost sync` merges what both did since",
+            );
+        }
         for plan in &reply.unchanged {
             context.out.line(format!("plan {plan} is shared already"));
         }
-        if !reply.plans.is_empty() {
+        let is_new = !reply.plans.is_empty() || !reply.joined.is_empty();
+        if is_new {
             context.out.say("everybody who can read the repository can read what is shared");
         }
-        if found.shared.remote.is_some() && !reply.plans.is_empty() {
+        if found.shared.remote.is_some() && is_new {
             context.out.say("`waypost sync` sends it to the remote");
         }
         Ok(())

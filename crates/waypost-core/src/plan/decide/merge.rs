@@ -101,7 +101,7 @@ impl Plan {
             }
         }
         if request.untrusted {
-            let holds = after.holds_behind(&events);
+            let holds = after.holds_behind(self);
             for event in &holds {
                 after.evolve(event, at);
             }
@@ -279,13 +279,13 @@ impl Plan {
 
     /// Returns the events that give the tasks of this plan the merged statuses and holds.
     fn state_events(&self, by: &Actor, draft: &Draft, with_ended: bool) -> Vec<Event> {
-        let mut events = Vec::new();
+        let (mut events, mut questions) = (Vec::new(), Vec::new());
         for task in &draft.tasks {
             let Some(number) = self.find(task.spec.id.as_str()) else { continue };
             let here = self.at(number);
             if !self.slot(number).is_parent() && (with_ended || !was_open_at_end(&task.state)) {
                 self.outcome_events(by, number, here, &task.state, draft, &mut events);
-                events.extend(question_events(&task.spec.id, &here.state, &task.state));
+                questions.extend(question_events(&task.spec.id, &here.state, &task.state));
             }
             match (task.state.held(), here.state.held()) {
                 (Some(Hold { by, reason }), None) => {
@@ -303,7 +303,8 @@ impl Plan {
                 (Some(_), Some(_)) | (None, Some(_)) | (None, None) => {}
             }
         }
-        events
+        // Where a task ends, it asks nothing.
+        if events.is_empty() { questions } else { events }
     }
 
     fn outcome_events(
@@ -407,30 +408,26 @@ impl Plan {
         }
     }
 
-    /// Returns the holds of the machine work that an import would let start: what it waited for was ended by records
-    /// that nobody trusts here.
-    fn holds_behind(&self, import: &[Event]) -> Vec<Event> {
+    /// Returns the holds of the machine work that an import would let start: a dependency of it, or of a parent, is met
+    /// since then.
+    fn holds_behind(&self, before: &Self) -> Vec<Event> {
+        let is_freed = |number: &u32| {
+            let Some(old) = before.find(self.id_of(*number)) else { return false };
+            let known = before.unmet_names(old, usize::MAX);
+            let now = if known.is_empty() { Vec::new() } else { self.unmet_names(*number, usize::MAX) };
+            known.iter().any(|name| !now.contains(name))
+        };
+        let numbers = self.tasks().filter_map(|(task, _)| self.find(task.spec.id.as_str()));
+        self.holds_of(numbers.filter(is_freed))
+    }
+
+    /// Returns the holds of the machine work in these tasks: what they waited for was ended by records that nobody trusts
+    /// here.
+    pub(super) fn holds_of(&self, freed: impl Iterator<Item = u32>) -> Vec<Event> {
         if !matches!(self.state.phase, Phase::Active | Phase::Paused) {
             return Vec::new();
         }
-        let mut behind = BTreeSet::new();
-        for event in import {
-            // Some wait only for an end, whatever it is.
-            let ended = if let Event::TaskDone { task, .. }
-            | Event::TaskSkipped { task, .. }
-            | Event::TaskFailed { task, .. } = event
-            {
-                std::slice::from_ref(task)
-            } else if let Event::TasksCancelled { tasks, .. } = event {
-                tasks
-            } else {
-                continue;
-            };
-            for number in ended.iter().filter_map(|task| self.find(task.as_str())) {
-                let line = self.line(number);
-                behind.extend(line.flat_map(|at| &self.slot(at).after).flat_map(|&next| self.family(next)));
-            }
-        }
+        let behind: BTreeSet<u32> = freed.flat_map(|number| self.family(number)).collect();
         let tasks = behind.into_iter().map(|number| self.at(number));
         let starts = tasks.filter(|task| {
             let state = &task.state;
@@ -542,11 +539,12 @@ fn question_events(task: &TaskId, here: &TaskState, wanted: &TaskState) -> Vec<E
         (Some(asked), _) if asked.is_about_report() => Vec::new(),
         (Some(asked), next) => match (answer_to(asked), next) {
             (Some(answer), _) => vec![take(answer)],
-            // It is open in all clones, maybe beside another one.
-            (None, Some(_)) => {
+            // Of several open questions all clones ask the same one. What a program gets back with its answer stays here.
+            (None, Some(next)) => {
                 let mut events: Vec<Event> = late().collect();
-                if !events.is_empty() {
-                    events.push(ask(asked));
+                let next = if asked.text == next.text || asked.state.is_some() { asked } else { next };
+                if !events.is_empty() || next.text != asked.text {
+                    events.push(ask(next));
                 }
                 events
             }

@@ -183,7 +183,10 @@ impl Plan {
     }
 
     fn keeps_tasks_stopped(&self, tasks: &[TaskId]) -> Result<(), Refusal> {
-        if self.state.phase.is_finished() {
+        // What was cancelled here and opened elsewhere is a draft again.
+        if self.state.phase.is_finished()
+            || self.state.phase == Phase::Draft && self.state.stopped_by.is_some()
+        {
             self.keeps_stopped("retry its tasks")?;
         }
         self.keep_each_stopped(tasks.iter().filter_map(|task| self.find(task.as_str())))
@@ -289,7 +292,7 @@ impl Plan {
     }
 
     /// Iterates over a task and the tasks above it.
-    pub(super) fn line(&self, number: u32) -> impl Iterator<Item = u32> {
+    fn line(&self, number: u32) -> impl Iterator<Item = u32> {
         let above = move |at: &u32| Some(self.slot(*at).parent).filter(|parent| *parent != NONE);
         std::iter::successors(Some(number), above)
     }

@@ -64,6 +64,7 @@ pub(super) fn hear(task: &str, from: ExternalTaskRef, status: Status, output: Op
         task: id(task),
         from,
         received: UpstreamResult { status, output, ..UpstreamResult::default() },
+        untrusted: false,
     }
 }
 

@@ -365,7 +365,10 @@ impl World {
                 if self.dice.chance(25) {
                     return (system(), Command::WithdrawOutput { task, from });
                 }
-                (system(), Command::ReceiveOutput { task, from, received: self.random_received() })
+                (system(), {
+                    let untrusted = self.dice.chance(20);
+                    Command::ReceiveOutput { task, from, received: self.random_received(), untrusted }
+                })
             }
             130..136 => (if self.dice.chance(80) { worker() } else { by }, self.random_question()),
             136..141 => {

@@ -277,7 +277,8 @@ impl World {
             });
             if let Some((task, from)) = unheard {
                 let received = self.random_received();
-                self.ask(&system(), Command::ReceiveOutput { task, from, received }).unwrap();
+                self.ask(&system(), Command::ReceiveOutput { task, from, received, untrusted: false })
+                    .unwrap();
                 continue;
             }
             let running = draft.tasks.iter().find(|task| task.state.status == Status::Running);

@@ -94,6 +94,7 @@ pub(super) fn any_command(dice: &mut SeededRng, current: &Plan, round: usize) ->
                 task: any(dice),
                 from: elsewhere(&format!("e{}", dice.below(3))),
                 received,
+                untrusted: dice.below(4) == 0,
             }
         }
         18 => dice
@@ -400,7 +401,8 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
     assert_eq!(waits("lib", "builder", "test"), Vec::<String>::new());
     let from = ExternalTaskRef { agent: None, plan: Some(plan("lib")), task: id("build") };
     let received = UpstreamResult { status: Status::Done, output: None, ..UpstreamResult::default() };
-    write(&plans, "w", Command::ReceiveOutput { task: id("by-plan"), from, received }).unwrap();
+    write(&plans, "w", Command::ReceiveOutput { task: id("by-plan"), from, received, untrusted: false })
+        .unwrap();
     assert_eq!(waits("lib", "", "build"), ["by-plan"], "whoever has heard may hear otherwise");
     let all = |on: &str, agent: &str| -> Vec<String> {
         let on = WaitFilter::On { plan: &plan(on), owner: agent, task: None };
