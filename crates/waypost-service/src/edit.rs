@@ -326,9 +326,9 @@ impl<'a> Edit<'a> {
 
     /// Returns the labels of a task after the operations before this one.
     fn labels_of(&self, wanted: &TaskId) -> Vec<String> {
-        let of_command = |command: &Command| match command {
-            Command::LabelTask { task, labels } if task == wanted => Some(labels.clone()),
-            _ => None,
+        let of_command = |command: &Command| {
+            let Command::LabelTask { task, labels } = command else { return None };
+            (task == wanted).then(|| labels.clone())
         };
         let stored = || self.before.task(wanted.as_str()).map(|task| task.state.labels().to_vec());
         self.commands.iter().rev().find_map(of_command).or_else(stored).unwrap_or_default()

@@ -131,7 +131,8 @@ class Page {
       const note: Note = { id: 0, tone: "bad", text: sentence(error.problem), isLost: error.status === 0 };
       // One is enough.
       if (note.isLost && this.notes.some((known) => known.isLost)) return;
-      if (error.problem.hint) note.hint = error.problem.hint;
+      // Hints about requests are for programs.
+      if (error.problem.hint && !error.problem.hint.includes("/api/v1/")) note.hint = error.problem.hint;
       this.#add(note);
     } else {
       this.#add({ id: 0, tone: "bad", text: String(error) });

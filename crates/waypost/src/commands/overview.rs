@@ -313,7 +313,7 @@ fn row(plans: &PlanStore, config: &Config, head: PlanSummary) -> Outcome<Option<
         (0, "a worker refused to start it; it has to be approved again".to_owned(), command("approve"))
     } else if waits > 0 {
         let verb = if waits == 1 { "waits" } else { "wait" };
-        (0, format!("{} {verb} for an answer", count(waits, "task")), command("answer"))
+        (0, format!("{} {verb} for you", count(waits, "task")), command("answer"))
     } else if counts.failed > 0 {
         (1, format!("{} failed", count(counts.failed as usize, "task")), command("show"))
     } else if head.phase == Phase::Failed {
