@@ -213,8 +213,8 @@ impl Plan {
         slot.mirror();
         self.skips = self.skips + u32::from(slot.skip) - u32::from(was_skip);
         self.atomic = self.atomic + u32::from(slot.atomic) - u32::from(was_atomic);
-        if reported != slot.reported && slot.elsewhere > 0 {
-            // It receives results from other plans again, or no longer.
+        if (reported != slot.reported || !same_cause) && slot.elsewhere > 0 {
+            // It receives results from other plans again, or no longer. One that was skipped for others may come back.
             self.dirty.waits.push(number);
         }
         if was_held != slot.held {
