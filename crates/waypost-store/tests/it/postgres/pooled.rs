@@ -106,12 +106,13 @@ fn the_connection_that_has_read_a_large_plan_is_replaced_and_its_buffer_freed() 
     let plans = PlanStore::new(store.clone());
     create_small(&plans, "small");
     let mut watch = plans.watch().unwrap();
+    // What is written below may be read in the background, on the first connection, at once.
+    let before = store.traffic().connections;
     let other = plans_at(database.url());
     let mut large = plan_of([task("first", &[])]);
     large.spec.body = "x".repeat(BODY_BYTES);
     create(&other, "large", large);
     drop(other);
-    let before = store.traffic().connections;
     assert_eq!(now(&plans, "large").spec().body.len(), BODY_BYTES);
     now(&plans, "small");
     assert!(store.traffic().connections > before, "another connection is used");
