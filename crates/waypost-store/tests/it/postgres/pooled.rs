@@ -100,23 +100,26 @@ fn a_process_that_works_and_watches_has_one_connection_and_ends_it() {
 #[ignore = "needs PostgreSQL"]
 fn the_connection_that_has_read_a_large_plan_is_replaced_and_its_buffer_freed() {
     const BODY_BYTES: usize = 5 << 20;
+    let began = std::time::Instant::now();
     let server = PostgresServer::start().unwrap();
     let database = server.database();
     let store = std::sync::Arc::new(PostgresStore::open(database.url(), Durability::Full).unwrap());
     let plans = PlanStore::new(store.clone());
     create_small(&plans, "small");
     let mut watch = plans.watch().unwrap();
-    // What is written below may be read in the background, on the first connection, at once.
-    let before = store.traffic().connections;
     let other = plans_at(database.url());
     let mut large = plan_of([task("first", &[])]);
     large.spec.body = "x".repeat(BODY_BYTES);
     create(&other, "large", large);
     drop(other);
+    // What was written may be read in the background, on a second connection.
+    while database.sql(CONNECTIONS) != ["1"] {
+        assert!(began.elapsed() < PATIENCE, "more than one connection stays open");
+    }
+    let before = store.traffic().connections;
     assert_eq!(now(&plans, "large").spec().body.len(), BODY_BYTES);
     now(&plans, "small");
     assert!(store.traffic().connections > before, "another connection is used");
-    let began = std::time::Instant::now();
     while database.sql(CONNECTIONS) != ["1"] {
         assert!(began.elapsed() < PATIENCE, "the connection with the large buffer stays open");
     }
